@@ -23,14 +23,14 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Stores on disk: what they have, whether they are sound, and what is left of them
+    /// Stores on disk: show their contents, check them, and save the rest of damaged ones
     #[command(after_help = EXIT_CODES)]
     Disk {
         #[command(subcommand)]
         command: DiskCommand,
     },
-    /// Copy compiled applications so that they use `ats` in the place of `ets`, and tell what they
-    /// share with others
+    /// Copy compiled applications so that they use `ats` in the place of `ets`, and list the tables
+    /// that they share with others
     ///
     /// It starts `erl`, and needs the compiled application `ats`: where `erl` finds it (ERL_LIBS),
     /// or in the folder that this command is installed or was built in. An Erlang that is started
@@ -71,7 +71,7 @@ pub(crate) struct TryArguments {
 /// written to.
 #[derive(Debug, Subcommand)]
 pub(crate) enum DiskCommand {
-    /// Show what a store has: runs, files, journals
+    /// Show the runs, files and journals of a store
     #[command(after_help = EXIT_CODES)]
     Stat {
         /// The directory of the store
@@ -97,7 +97,7 @@ pub(crate) enum DiskCommand {
     ///
     /// A line has the key, a tab and the value. Where operands cannot be merged without the program
     /// that the store belongs to, they follow, each behind a tab and a plus sign, from the oldest
-    /// to the newest. If the store is damaged, what is left of it is printed.
+    /// to the newest. If the store is damaged, its readable records are printed.
     #[command(after_help = EXIT_CODES)]
     Dump {
         /// The directory of the store
@@ -111,7 +111,7 @@ pub(crate) enum DiskCommand {
         #[command(flatten)]
         output: Output,
     },
-    /// Merge all runs into one, which frees the space of what was replaced or deleted
+    /// Compact all runs into one, which frees the space of replaced and deleted records
     #[command(after_help = EXIT_CODES)]
     Compact {
         /// The directory of the store
@@ -119,14 +119,13 @@ pub(crate) enum DiskCommand {
         #[command(flatten)]
         output: Output,
     },
-    /// Save what can be read of a damaged store into a new one
+    /// Save the readable records of a damaged store into a new one
     ///
-    /// Each record is what its key was after some write; it is the last one, unless the key is
-    /// among those that are named as lost. Nothing is written into the source.
+    /// Each record is a value that its key had after some write; it is the last one, unless the key
+    /// is among those that are named as lost. Nothing is written into the source.
     ///
     /// A table of `dats` is saved as a table. If the file `table`, which describes it, is damaged,
-    /// the records and the merge operator tell what the table was, and options where these leave
-    /// it open.
+    /// the records and the merge operator tell its type, and options where these leave it open.
     #[command(after_help = EXIT_CODES)]
     Salvage {
         /// The directory of the damaged store

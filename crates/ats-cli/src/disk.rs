@@ -1,5 +1,5 @@
-//! Commands on stores on disk, one module for each. `table` reads what a directory says of its
-//! table, `reconstruct` finds it out where it does not say it, and `evidence` asks the records.
+//! Commands on stores on disk, one module for each. `table` reads the description of a table in its
+//! directory, `reconstruct` finds out a lost one, and `evidence` asks the records.
 
 mod compact;
 mod dump;
@@ -14,7 +14,7 @@ mod verify;
 use crate::arguments::DiskCommand;
 use crate::outcome::Outcome;
 
-/// Does what is asked for.
+/// Runs a command.
 pub(crate) fn run(command: &DiskCommand) -> Outcome {
     let result = match command {
         DiskCommand::Stat { directory, output } => stat::run(directory, *output),

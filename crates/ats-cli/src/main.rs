@@ -1,11 +1,11 @@
 //! The command `ats`.
 //!
-//! | module | what it is about |
+//! | module | subject |
 //! |---|---|
-//! | `arguments` | what the command is asked for |
+//! | `arguments` | the arguments of the command |
 //! | `bench` | the start of the measurements |
-//! | `disk` | one module for each command on stores on disk, and what they know of tables |
-//! | `outcome` | how a command ends, and what the shell is told |
+//! | `disk` | the commands on stores on disk, one module for each, and descriptions of tables |
+//! | `outcome` | the end of a command, and its exit code |
 //! | `output` | results as text or JSON; where a reader has left, the command ends |
 //! | `progress` | bars, on a terminal |
 //! | `text` | keys and values as text |
@@ -25,7 +25,7 @@ use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // With a wrong argument, clap says so and exits with 2.
+    // Given a wrong argument, clap prints the error and exits with 2.
     let outcome = match Arguments::parse().command {
         Command::Disk { command } => disk::run(&command),
         Command::Try(arguments) => trial::run(&arguments),

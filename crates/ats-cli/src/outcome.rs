@@ -7,17 +7,17 @@ use std::process::{ExitCode, ExitStatus};
 /// The outcome of a command whose arguments were right.
 pub(crate) enum Outcome {
     Right,
-    /// They were named.
+    /// The command has named faults of the store.
     FaultsFound,
-    /// The command failed; the text says at what, and why.
+    /// The command failed; the text names the failed step, and the reason.
     Failed(String),
-    /// Another program that was started has failed, and has said at what.
+    /// A started program has failed, and has named the step.
     OtherFailed,
 }
 
 /// The reason why a command did not come to its end.
 pub(crate) enum Failure {
-    /// By the engine, in doing this.
+    /// The engine failed in this step.
     Disk(String, Error),
     /// The output could not be written.
     Output(io::Error),
@@ -31,14 +31,14 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Says what could not be done.
+/// Names the failed step.
 pub(crate) fn failure_in(what: impl Into<String>) -> impl FnOnce(Error) -> Failure {
     let what = what.into();
     move |error| Failure::Disk(what, error)
 }
 
 impl Outcome {
-    /// The outcome of a command that has started another program, which `what` needs.
+    /// Returns the outcome of a command that has started another program. `what` names the command.
     pub(crate) fn of_program(program: &str, what: &str, ended: io::Result<ExitStatus>) -> Self {
         match ended {
             Ok(status) if status.success() => Outcome::Right,
@@ -65,7 +65,7 @@ impl Outcome {
             Outcome::FaultsFound => ExitCode::from(1),
             Outcome::OtherFailed => ExitCode::from(3),
             Outcome::Failed(why) => {
-                // Where standard error is closed, the exit code says it.
+                // A closed standard error leaves only the exit code.
                 let _ = writeln!(io::stderr(), "ats: {why}");
                 ExitCode::from(3)
             }
@@ -77,7 +77,7 @@ impl From<Result<Outcome, Failure>> for Outcome {
     fn from(result: Result<Outcome, Failure>) -> Self {
         match result {
             Ok(outcome) => outcome,
-            // The reader has what it wants, as `head` does.
+            // The reader has read enough, as `head` does.
             Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
                 Outcome::Right
             }

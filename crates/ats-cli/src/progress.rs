@@ -13,7 +13,7 @@ impl Bar {
     pub(crate) fn new(what: &'static str, output: Output) -> Self {
         let target = match output.quiet {
             true => ProgressDrawTarget::hidden(),
-            // It draws nothing where there is no terminal.
+            // Nothing is drawn without a terminal.
             false => ProgressDrawTarget::stderr(),
         };
         let bar = ProgressBar::with_draw_target(Some(0), target);

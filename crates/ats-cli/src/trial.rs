@@ -19,7 +19,7 @@ end.";
 /// Hands the arguments on to `ats_try`.
 pub(crate) fn run(arguments: &TryArguments) -> Outcome {
     let mut erl = Command::new("erl");
-    // What goes wrong here is no matter for a dump.
+    // A failure here needs no crash dump.
     erl.env("ERL_CRASH_DUMP_SECONDS", "0").arg("-noinput");
     let ats = arguments.ats.as_ref().map(|folder| folder.join("ebin"));
     for ebin in ats

@@ -46,7 +46,7 @@ fn main() -> Result<(), Error> {
         writer.join().expect("the writer does not panic")
     })?;
 
-    // The first snapshot still sees what it saw, also when runs are compacted.
+    // The first snapshot still sees the same records, also when runs are compacted.
     store.compact()?;
     assert_eq!(before.get(b"one")?, Some(700_u64.to_le_bytes().to_vec()));
     drop(before);

@@ -1,7 +1,7 @@
 //! A time series: keys that begin with the name of a sensor and go on with the time.
 //!
 //! Numbers in keys have their most significant byte first, so the order of bytes is that of time.
-//! The newest samples are read downwards, and what is too old goes by one `delete_range`.
+//! The newest samples are read downwards, and samples that are too old go by one `delete_range`.
 
 use ats_disk::{DiskStore, Error, Options};
 use ats_store::{Direction, KeyRange};

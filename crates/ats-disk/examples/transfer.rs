@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let directory = std::env::temp_dir().join(format!("ats-transfer-{}", std::process::id()));
     let store = DiskStore::open(&directory, Options::default())?;
 
-    // What depends on nothing needs no more than a batch. This one is on disk when it returns.
+    // Independent changes need no more than a batch. This one is on disk when it returns.
     let mut batch = Batch::new();
     for account in 0..ACCOUNTS {
         batch.put(&[account], &START.to_le_bytes())?;

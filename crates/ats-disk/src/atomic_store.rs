@@ -30,7 +30,7 @@ const LOCKS: usize = 64;
 /// A key and its value.
 type OwnedRecord = (Vec<u8>, Vec<u8>);
 
-/// A [`DiskStore`] of which keys can be changed depending on what is there.
+/// A [`DiskStore`] whose keys can be changed depending on their values.
 ///
 /// All writes must go through this: those that are made by the [`DiskStore`] itself meanwhile are
 /// not kept from keys that are being changed.
@@ -63,7 +63,7 @@ pub struct AtomicStore {
 }
 
 impl AtomicStore {
-    /// On a store, of which nothing else writes.
+    /// Makes an atomic store of a store that nothing else writes to.
     #[must_use]
     pub fn new(store: DiskStore) -> Self {
         AtomicStore {
@@ -85,8 +85,8 @@ impl AtomicStore {
         self.store.snapshot().into_store()
     }
 
-    /// Removes a key, without reading what is there: also what cannot be merged, which keeps
-    /// [`update`](Store::update) from being made.
+    /// Removes a key without reading its value. A value that cannot be merged, which makes
+    /// [`update`](Store::update) fail, is removed, too.
     ///
     /// # Errors
     /// Those of [`DiskStore::delete`].
@@ -95,7 +95,7 @@ impl AtomicStore {
         self.store.write_one(may_block, |batch| batch.delete(key))
     }
 
-    /// Gives a key a value, without reading what is there.
+    /// Gives a key a value without reading the old one.
     ///
     /// # Errors
     /// Those of [`DiskStore::put`].
@@ -111,7 +111,7 @@ impl AtomicStore {
             .write_one(may_block, |batch| batch.put(key, value))
     }
 
-    /// Makes all changes of a batch at one moment, without reading what is there.
+    /// Makes all changes of a batch at one moment, without reading the keys.
     ///
     /// # Errors
     /// Those of [`DiskStore::write`].
@@ -124,7 +124,7 @@ impl AtomicStore {
         self.store.commit(may_block, batch, self.store.durability())
     }
 
-    /// Does what [`update`](Store::update) does, with the errors of this crate.
+    /// Like [`update`](Store::update), but returns the errors of this crate.
     ///
     /// # Errors
     /// Those of [`DiskStore::get`] and [`DiskStore::write`].
@@ -139,7 +139,7 @@ impl AtomicStore {
         let mut added = 0;
         for (index, key) in keys.iter().enumerate() {
             let value = self.store.value(may_block, key)?;
-            // No lock is held that other keys do not share, so what takes long can be done at once.
+            // The held locks are shared by no other key, so slow work can be done at once.
             let change = plan.decide_and_build(index, value.as_deref());
             if matches!(change, Change::Abort) {
                 return Ok(false);
@@ -150,7 +150,7 @@ impl AtomicStore {
         Ok(true)
     }
 
-    /// Does what [`update_end`](Store::update_end) does, with the errors of this crate.
+    /// Like [`update_end`](Store::update_end), but returns the errors of this crate.
     ///
     /// # Errors
     /// Those of [`DiskStore::scan`] and [`DiskStore::write`].
@@ -272,7 +272,7 @@ impl AtomicStore {
         }
     }
 
-    /// Writes what was decided, while the keys are locked.
+    /// Writes the decided changes while the keys are locked.
     fn commit(
         &self,
         may_block: Option<MayBlock>,

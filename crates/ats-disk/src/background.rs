@@ -21,7 +21,7 @@ use std::time::Duration;
 const RETRY: Duration = Duration::from_millis(200);
 /// Snapshots are asked so often at most if they have expired.
 const TICK: Duration = Duration::from_millis(500);
-/// Time after which a store looks again for what nobody tells it of.
+/// Interval at which a store looks for work that nobody signals.
 const UNTOLD: Duration = Duration::from_secs(30);
 /// Time after which it is looked again if a memtable is still read, by a reader without a snapshot,
 /// or a journal synced.
@@ -104,7 +104,8 @@ impl Worker {
         }
     }
 
-    /// Lets go of what is not needed any more: expired snapshots, and what they have read.
+    /// Lets go of expired snapshots, and of the memtables, files and journals that only they have
+    /// read.
     fn release_unneeded(&self) {
         let now = self.core().file_system.now();
         if let Some(age) = self.core().options.snapshot_age {
@@ -119,8 +120,8 @@ impl Worker {
         if self.core().status.is_closing() {
             return Turn::Idle;
         }
-        // A panic is a fault of the engine: what it was about is as it was, but is not tried again
-        // and again.
+        // A panic is a fault of the engine. The interrupted work has changed nothing, but is not
+        // tried again and again.
         let worked = panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
             Err(self
                 .core()
@@ -193,7 +194,7 @@ impl Worker {
             || self.engine.writer.next_journal.is_begun()
     }
 
-    /// Does one piece of what is left for times without writes. Returns `true` if there was any.
+    /// Does one piece of the work for times without writes. Returns `true` if there was any.
     fn work_when_idle(&self) -> Result<bool, Error> {
         self.engine.writer.memtable_pool.release();
         self.engine.compactor.compact_one(true)

@@ -120,8 +120,8 @@ impl BagStore {
             })
     }
 
-    /// Gives each value a record of its own, where all values of a key are one. Nothing else can be
-    /// seen of it, and what ends it early leaves the rest as it is.
+    /// Gives each value a record of its own, where all values of a key are one record. Readers see
+    /// no difference, and a call that is interrupted leaves the other keys as they are.
     ///
     /// # Errors
     /// Those of [`DiskStore::write`].
@@ -267,9 +267,9 @@ impl BagStore {
         }
     }
 
-    /// Replaces the values of a key. Those that stay, and are behind each other as before, keep
-    /// their records; so it costs no more than what is removed and added, where values are taken
-    /// out or follow at the end.
+    /// Replaces the values of a key. Values that stay in the same order keep their records, so the
+    /// cost is that of the removed and added values, where values are taken out or follow at the
+    /// end.
     fn replace(
         &self,
         batch: &mut Batch,
@@ -334,7 +334,7 @@ impl BagStore {
         Ok((added - 1, removed))
     }
 
-    /// Writes what was decided about keys, while they are locked.
+    /// Writes the decided changes of keys while they are locked.
     fn commit(
         &self,
         may_block: Option<MayBlock>,
@@ -644,7 +644,7 @@ impl Bags for BagStore {
     ) -> Result<bool, ats_store::Error> {
         let groups: Vec<_> = values.chunk_by(|one, other| one.0 == other.0).collect();
         let keys: Vec<_> = groups.iter().map(|group| group[0].0).collect();
-        // They are not looked at while keys are locked.
+        // Values are hashed before the keys are locked.
         let hashes: Result<Vec<_>, Error> = values
             .iter()
             .map(|(_, value)| self.identity.hash(value))

@@ -74,7 +74,7 @@ impl Numbered {
 pub(crate) const NUMBER_BYTES: usize = size_of::<u64>();
 
 impl Batch {
-    /// No changes.
+    /// Makes a batch without changes.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -204,7 +204,7 @@ impl Batch {
         self.bytes.len()
     }
 
-    /// Says what becomes of the number of records, which is not known otherwise.
+    /// Sets the effect on the number of records, which is unknown otherwise.
     pub(crate) fn set_count_change(&mut self, change: CountChange) {
         self.count_change = change;
     }
@@ -249,13 +249,13 @@ impl Batch {
 /// A change of a batch, as it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BatchItem<'a> {
-    /// Of one key.
+    /// Write of one key.
     Write {
         kind: Kind,
         key: &'a [u8],
         value: &'a [u8],
     },
-    /// Of all keys in a range.
+    /// Delete of all keys in a range.
     DeleteRange(KeyRange<'a>),
 }
 

@@ -1,8 +1,8 @@
 //! Locks and condition variables for callers that may not block.
 //!
 //! A thread that serves others, as a scheduler of the Erlang VM does, wants an answer from memory
-//! or none. So what may block takes an `Option<`[`MayBlock`]`>`, from the interface down to the
-//! file.
+//! or none. So each function that may block takes an `Option<`[`MayBlock`]`>`, from the interface
+//! down to the file.
 
 use crate::error::Error;
 use ats_store::MayBlock;

@@ -1,15 +1,15 @@
 //! Checkpoints: the store as it is at a moment, as a store in another directory.
 //!
 //! A run does not change, nor does a journal that gets no more records. So the moment is made by
-//! going on with an empty memtable and the next journal, as when the memtable is full. What was
-//! written before is in files then to which a checkpoint gives a second name. Neither store notices
-//! what the other does: both write to new files only, and what the opening of a store cuts off a
-//! journal is what is behind its last record.
+//! going on with an empty memtable and the next journal, as when the memtable is full. All earlier
+//! writes are in files then, to which a checkpoint gives a second name. Neither store notices the
+//! other: both write to new files only, and the opening of a store truncates a journal behind its
+//! last record.
 //!
-//! The manifest, and what else makes a store of the directory, get their names last, when all that
-//! they speak of is on disk. Without the manifest there is no store. Each sync may wait for the
-//! disk, so what can be synced together is: the names of all files at once, and then the names of
-//! those.
+//! The manifest and the files beside it, which make a store of the directory, get their names last,
+//! when everything that they name is on disk. Without the manifest there is no store. Each sync may
+//! wait for the disk, so syncs are shared: first the names of all files are synced at once, and
+//! then the names of the manifest and the files beside it.
 
 use crate::directory::{StoreDirectory, copy_file, prepare_file, put_files, read_file};
 use crate::error::Error;
@@ -85,8 +85,8 @@ fn fill(
     let journals = moment.journals();
     for number in journals.clone() {
         let name = journal::name(number);
-        // What an earlier process has written may be shown by the system without being on the disk,
-        // and a sync would not tell.
+        // The system may show a journal of an earlier process that is not on the disk, and a sync
+        // would not tell.
         let done = match number >= moment.first_own {
             true => link_or_copy(&*core.directory, to, &name),
             false => copy_file(&*core.directory, to, &name),
@@ -119,8 +119,9 @@ fn fill(
     writer.sync_files(&moment.to_sync)?;
     let synced = to.sync();
     synced.map_err(|error| Error::io(&error, "syncing the directory"))?;
-    // After a crash there may be any of them. What is described and has no manifest is known to be
-    // damaged, and a manifest without the rest has all that it speaks of.
+    // After a crash any of the files may exist. A store that is described but has no manifest is
+    // known to be damaged, and a manifest without the other files has all runs and journals that it
+    // names.
     put_files(to, &[&[manifest::NAME], beside].concat())
 }
 
@@ -129,7 +130,7 @@ fn take_moment(writer: &Writer, beside: &[&str]) -> Result<Moment, Error> {
     let core = &*writer.core;
     loop {
         let before = read_beside(core, beside)?;
-        // No writer should wait for a journal that is begun.
+        // The next journal is begun first, so that no writer waits for that.
         if core.write_state.lock().has_unsealed() {
             writer.next_journal.want();
             writer.prepare_journal()?;
@@ -146,7 +147,7 @@ fn take_moment(writer: &Writer, beside: &[&str]) -> Result<Moment, Error> {
                 beside: before,
             }
         };
-        // They say what the records are, so they must be those of the moment.
+        // The files beside the store describe the records, so they must be those of the moment.
         if read_beside(core, beside)? == moment.beside {
             return Ok(moment);
         }
@@ -223,7 +224,8 @@ fn link_or_copy(from: &dyn Directory, to: &dyn Directory, name: &str) -> io::Res
     }
 }
 
-/// Removes what was made in vain, first what makes a store of it. What cannot be removed stays.
+/// Removes the files of a checkpoint that has failed, first those that make a store of the
+/// directory. A file that cannot be removed stays.
 fn empty(target: &StoreDirectory, beside: &[&str]) {
     for name in beside.iter().rev().copied().chain([manifest::NAME]) {
         let _left = remove_if_there(&*target.directory, name);

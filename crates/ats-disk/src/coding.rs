@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-/// Bytes that are not what a writer makes, and why.
+/// Bytes that no writer makes, and the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Damaged(pub(crate) &'static str);
 
@@ -97,8 +97,8 @@ impl<'a> Decoder<'a> {
         Ok(value)
     }
 
-    /// A varint that counts things of which each takes a byte at least of what follows. So it is
-    /// safe to make room for as many, if they are not large.
+    /// Reads a varint that counts things, each of which takes at least one of the following bytes.
+    /// So it is safe to make room for as many, if they are not large.
     pub(crate) fn count(&mut self) -> Result<usize, Damaged> {
         let count = self.varint()?;
         match usize::try_from(count) {

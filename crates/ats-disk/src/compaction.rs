@@ -31,7 +31,7 @@ use std::sync::Arc;
 struct Claims {
     /// The ids of the runs that compactions read.
     claimed: Vec<u64>,
-    /// Of each reservation, the sequence number up to which it goes.
+    /// The last sequence number of each reservation.
     reserved: Vec<u64>,
 }
 
@@ -81,11 +81,11 @@ fn has_up_to(run: &StoredRun, up_to: u64) -> bool {
 /// Selects the runs to be compacted.
 #[derive(Clone, Copy)]
 enum Wanted {
-    /// Those that keep up with writes.
+    /// The runs whose compaction keeps up with writes.
     Due,
-    /// Those that make reads fast, where there are no writes.
+    /// The runs whose compaction makes reads fast, where there are no writes.
     Idle,
-    /// Those that keep up with writes, of runs that have at most so many bytes.
+    /// The runs of at most so many bytes whose compaction keeps up with writes.
     Small(u64),
     /// Like [`Idle`](Wanted::Idle), of the runs that have changes up to a sequence number.
     Settled(u64),
@@ -247,7 +247,8 @@ impl Compactor {
         }
     }
 
-    /// Claims runs that are to be compacted. Returns what was done of that compaction already, too.
+    /// Claims runs that are to be compacted. Returns the state of that compaction, too, if it was
+    /// begun before.
     fn claim(&self, wanted: Wanted) -> Option<(Claim<'_>, Option<CompactionMeta>)> {
         // Before `claims` is locked, since `manifest` may be held for long.
         let begun = self.files.manifest.lock().contents().compactions.clone();

@@ -9,7 +9,7 @@ use crate::entry::Kind;
 use crate::error::Error;
 use ats_store::{Direction, MayBlock};
 
-/// A walk over keys in one direction, each with what a source says of it.
+/// A walk over keys in one direction, each with the entries that a source has of it.
 ///
 /// A cursor stands on a key, or at the end, where it also stands before it is sought. Of a key it
 /// has one or more entries, from the newest to the oldest: all but the last of them are operands,

@@ -18,8 +18,8 @@ const COPY_BYTES: usize = 1 << 20;
 /// none opens it at all if it is locked for writing.
 ///
 /// It stays the same directory when its path leads to another one. A description of the records, or
-/// whatever else belongs to a store, can be kept in files beside those of the store: their names
-/// must not begin with `manifest`, `journal-` or `run-`.
+/// other files that belong to a store, can be kept beside those of the store: their names must not
+/// begin with `manifest`, `journal-` or `run-`.
 pub struct StoreDirectory {
     pub(crate) file_system: Arc<dyn FileSystem>,
     pub(crate) directory: Arc<dyn Directory>,

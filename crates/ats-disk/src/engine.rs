@@ -13,10 +13,10 @@ use ats_store::MayBlock;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// While the store is short, memtables that are not full are sealed after this long: then all files
-/// are looked at again.
+/// Minimum age of a memtable that is sealed before it is full, while the store is short. After its
+/// flush all files are looked at again.
 const SEAL_PAUSE: Duration = Duration::from_secs(1);
-/// While the store is short, what is compacted has at most this part of the reserve.
+/// Share of the reserve that a compaction may take while the store is short.
 const SHORT_COMPACTION_PART: u64 = 2;
 
 /// The parts of an open store.
@@ -59,7 +59,7 @@ impl Engine {
                 Err(error) if error.is_full() && self.core.status.check_writable().is_ok() => error,
                 done => return done,
             };
-            // To make room takes long.
+            // Making room is slow.
             blocking::check(may_block)?;
             let gives_back = self.files.reserve.give_back(&*self.core.directory);
             self.core.background.wake();
@@ -74,8 +74,8 @@ impl Engine {
         }
     }
 
-    /// Does one piece of what makes room while the store is short of it. Returns `true` if there
-    /// was any.
+    /// Does one piece of work that makes room while the store is short of it. Returns `true` if
+    /// there was any.
     pub(crate) fn work_when_short(&self) -> Result<bool, Error> {
         if self.make_room()? {
             return Ok(true);
@@ -86,7 +86,7 @@ impl Engine {
         Ok(is_clear && self.files.reserve.take_again(&*self.core.directory, bytes))
     }
 
-    /// Does one piece of what makes room. Returns `true` if there was any.
+    /// Does one piece of work that makes room. Returns `true` if there was any.
     ///
     /// One thread does that at a time: each piece needs the room that there is.
     pub(crate) fn make_room(&self) -> Result<bool, Error> {

@@ -8,11 +8,11 @@ use crate::error::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub(crate) enum Kind {
-    /// The value is all there is; what is older does not matter.
+    /// The whole value; older entries do not matter.
     Put = 1,
-    /// There is nothing, and what is older does not matter. The value is empty.
+    /// The absence of a value; older entries do not matter. The value is empty.
     Delete = 2,
-    /// The value is merged with what is older.
+    /// A value that is merged with older entries.
     Operand = 3,
 }
 
@@ -44,6 +44,6 @@ pub(crate) fn check_len(what: &'static str, len: usize, limit: usize) -> Result<
     }
 }
 
-/// The longest key and the longest value, in bytes: what the lengths of the formats can say, with
-/// room for what stands beside them.
+/// The longest key and the longest value, in bytes. The lengths in the formats have room for it,
+/// and for their flags.
 pub const MAX_BYTES: usize = (1 << 31) - (1 << 16);

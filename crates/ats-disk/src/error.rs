@@ -6,7 +6,7 @@ use std::{fmt, io};
 /// An error of the engine. Nothing has changed then, unless a function says otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// The system did not read or write what it was asked for.
+    /// The system failed to read or to write.
     Io {
         /// The kind of error, and the code of the system.
         error: SystemError,
@@ -17,13 +17,13 @@ pub enum Error {
     Corrupt(String),
     /// Another store, of this process or another, has the directory open.
     Locked,
-    /// There is no store in the directory, and none is to be made.
+    /// The directory has no store, and none is to be made.
     Missing,
     /// The files are of a later format than this version of the engine knows.
     NewerFormat {
         /// The name of the file.
         file: String,
-        /// Its version.
+        /// The version of the format that was found.
         found: u32,
         /// The latest version known.
         known: u32,
@@ -35,8 +35,8 @@ pub enum Error {
         /// The operator that it is opened with.
         given: Option<(String, u32)>,
     },
-    /// An earlier failure has left unknown what is on disk. Reads go on; writes need the store to
-    /// be opened again.
+    /// The state of the disk is unknown after an earlier failure. Reads go on; writes need the
+    /// store to be opened again.
     ReadOnly(String),
     /// The snapshot has ended: see [`Ending`](crate::Ending).
     Expired,
@@ -48,7 +48,7 @@ pub enum Error {
     TooLong {
         /// The thing that is too long.
         what: &'static str,
-        /// Its number of bytes.
+        /// The number of bytes.
         len: usize,
         /// The most that it may have.
         limit: usize,
@@ -68,8 +68,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// An error of the system, with what was to be done. A name that leads to no file is one of a
-    /// damaged store.
+    /// Makes an error of the system in the operation `what`. A name that leads to no file belongs
+    /// to a damaged store.
     pub(crate) fn io(error: &io::Error, what: impl fmt::Display) -> Self {
         let what = format!("{what}: {error}");
         match error.kind() {

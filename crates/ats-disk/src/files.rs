@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 pub(crate) struct Files {
     pub(crate) core: Arc<Core>,
     pub(crate) manifest: Mutex<Manifest>,
-    /// `true` if what the manifest says is known to be durable.
+    /// `true` if the contents of the manifest are known to be durable.
     is_manifest_durable: AtomicBool,
     /// The operator by which the values of the files are merged.
     operator_id: Option<OperatorId>,
@@ -95,15 +95,15 @@ impl Files {
         )
     }
 
-    /// Makes durable what the manifest says, which may be what an earlier process has left. Nothing
-    /// may be added to the store before: a journal could survive a stop of the machine, and the
-    /// manifest that it belongs to not.
+    /// Makes the manifest durable, which an earlier process may have left unsynced. Nothing may be
+    /// added to the store before: a journal could survive a stop of the machine without the
+    /// manifest that it belongs to.
     pub(crate) fn renew_manifest(&self) -> Result<(), Error> {
         self.make_manifest(&[])
     }
 
-    /// Does what [`renew_manifest`](Files::renew_manifest) does, for a store that is made with
-    /// files beside it.
+    /// Like [`renew_manifest`](Files::renew_manifest), for a store that is made with files beside
+    /// it.
     pub(crate) fn make_manifest(&self, beside: &[NewFile<'_>]) -> Result<(), Error> {
         if self.is_manifest_durable.load(Ordering::Relaxed) {
             return Ok(());
@@ -136,7 +136,7 @@ impl Files {
         self.core.status.check_writable()?;
         if !is_injected(InjectedFault::EarlyEdit) {
             let synced = self.core.directory.sync();
-            // It is unknown which names are durable.
+            // After a failed sync it is unknown which names are durable.
             synced.map_err(|error| {
                 self.core
                     .status
@@ -220,9 +220,9 @@ impl Files {
     /// Removes the files that were not needed when the store was opened. Returns `true` if there
     /// were any.
     ///
-    /// That is not done before all was found that the manifest names: it may be one of an earlier
-    /// time, put back by mistake, and then what it does not name is the store. A file that cannot
-    /// be removed only takes space.
+    /// Removal waits until all files that the manifest names were found. The manifest may be an
+    /// earlier one, put back by mistake, and then the files that it does not name are the store. A
+    /// file that cannot be removed only takes space.
     pub(crate) fn remove_unneeded(&self) -> Result<bool, Error> {
         if self.unneeded.lock().is_empty() {
             return Ok(false);

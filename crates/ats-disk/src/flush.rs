@@ -33,7 +33,7 @@ struct Pins {
     first_needed: u64,
 }
 
-/// While this lives, no journal is removed of a version that is loaded later.
+/// Guard that keeps the journals of each version that is loaded after it.
 pub(crate) struct JournalPin<'f>(&'f Flusher);
 
 impl Drop for JournalPin<'_> {
@@ -95,7 +95,7 @@ impl Flusher {
         Ok(())
     }
 
-    /// Does what [`flush_one`](Flusher::flush_one) does, unless another thread does it.
+    /// Like [`flush_one`](Flusher::flush_one), but does nothing while another thread flushes.
     pub(crate) fn try_flush_one(&self) -> Result<bool, Error> {
         match self.flushing.try_lock() {
             Some(_flushing) => self.flush_and_free(),
@@ -107,7 +107,7 @@ impl Flusher {
         let flushed = self.files.reserve.with_reserve(|| self.flush_oldest());
         let most = self.core.options.snapshot_memory;
         self.core.expiry.bound_memory(most);
-        // It has let go of the memtable now.
+        // The flush has released the memtable.
         self.core.obsolete.free();
         self.core.tell_memory(&self.core.versions.current());
         flushed
@@ -215,9 +215,9 @@ impl Flusher {
         self.core.obsolete.add_journals(forgotten);
     }
 
-    /// Those that cannot be removed are when the store is opened. The version that needs none of
-    /// them is there already: one that is loaded after a pin was set, if that is not seen here, is
-    /// that one or a later one.
+    /// Removes the files of journals before this one. A journal that cannot be removed stays until
+    /// the next opening. The version that needs none of them is current already, so a version that
+    /// is loaded under a pin that this does not see yet is that one or a later one.
     fn unlink_journals(&self, first_needed: u64) {
         {
             let mut pins = self.pins.lock();
@@ -236,7 +236,7 @@ impl Flusher {
         }
     }
 
-    /// Does what writers may soon wait for, in the midst of other work.
+    /// Does the work that writers may soon wait for, in the midst of other work.
     pub(crate) fn do_urgent(&self) -> Result<(), Error> {
         if self.core.options.background {
             self.writer.prepare();

@@ -17,7 +17,7 @@ extern "C" fn on_fork() {
 /// The number of forks that lead from the process that asked first to this one.
 pub(crate) fn fork_count() -> u64 {
     static REGISTERED: Once = Once::new();
-    // Of a process that has too little memory for that, forks are not noticed.
+    // Forks go unnoticed in a process that has too little memory for the handler.
     REGISTERED.call_once(|| {
         // SAFETY: the function may be called in any process at any time: it only adds to a static
         // number.

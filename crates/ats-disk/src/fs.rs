@@ -43,7 +43,7 @@ pub trait FileSystem: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`NotFound`](io::ErrorKind::NotFound), [`NotADirectory`](io::ErrorKind::NotADirectory), and
-    /// what the system says.
+    /// other errors of the system.
     fn open_dir(&self, path: &Path) -> io::Result<Arc<dyn Directory>>;
 
     /// The time since some moment. It does not go back.
@@ -58,9 +58,9 @@ pub trait FileSystem: Send + Sync + 'static {
 /// Sharing of the lock of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
-    /// For writing: nobody else has the lock.
+    /// Lock for writing: nobody else has it.
     Exclusive,
-    /// For reading: others may read as well.
+    /// Lock for reading: others may read as well.
     Shared,
 }
 
@@ -81,8 +81,8 @@ pub trait Directory: Send + Sync {
     /// Makes a file.
     ///
     /// # Errors
-    /// [`AlreadyExists`](io::ErrorKind::AlreadyExists) if anything has the name, also a link to
-    /// nothing; and what the system says.
+    /// [`AlreadyExists`](io::ErrorKind::AlreadyExists) if anything has the name, also a dangling
+    /// link; and other errors of the system.
     fn create(&self, name: &str) -> io::Result<Box<dyn File>>;
 
     /// Opens a file for reading and writing; if it may not be written, for reading.
@@ -90,7 +90,7 @@ pub trait Directory: Send + Sync {
     /// # Errors
     /// [`NotFound`](io::ErrorKind::NotFound); [`InvalidData`](io::ErrorKind::InvalidData) if the
     /// name leads to anything but a regular file, such as a directory, a FIFO or a symbolic link;
-    /// and what the system says.
+    /// and other errors of the system.
     fn open(&self, name: &str) -> io::Result<Box<dyn File>>;
 
     /// Opens a file that will only be read. It may be closed while nobody reads it, and be opened
@@ -113,10 +113,10 @@ pub trait Directory: Send + Sync {
     /// # Errors
     /// [`AlreadyExists`](io::ErrorKind::AlreadyExists) if anything has the name there;
     /// [`Unsupported`](io::ErrorKind::Unsupported) if the two directories are not of the same kind;
-    /// and what the system says, such as [`CrossesDevices`](io::ErrorKind::CrossesDevices).
+    /// and other errors of the system, such as [`CrossesDevices`](io::ErrorKind::CrossesDevices).
     fn link(&self, name: &str, to: &dyn Directory) -> io::Result<()>;
 
-    /// The directory itself, without what is wrapped around it, for another one that
+    /// Returns the directory itself, without wrappers, for another one that
     /// [links](Directory::link) a file to it.
     fn as_any(&self) -> &dyn Any;
 
@@ -130,12 +130,12 @@ pub trait Directory: Send + Sync {
     reason = "whether a file is empty is asked nowhere"
 )]
 pub trait File: Send + Sync {
-    /// Fills `buffer` with what is at `offset`. Returns the number of bytes that were read, which
+    /// Fills `buffer` with the bytes at `offset`. Returns the number of bytes that were read, which
     /// is smaller than wanted only at the end.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// Does what [`read_at`](File::read_at) does, if the system has all of it in memory. `None` if
-    /// the thread would have to wait for a device, or that cannot be known.
+    /// Like [`read_at`](File::read_at), but only if the system has all bytes in memory. Returns
+    /// `None` if the thread would have to wait for a device, or that cannot be known.
     ///
     /// # Errors
     /// Those of [`read_at`](File::read_at).

@@ -1,4 +1,4 @@
-//! The journal: what was written and is not in a run yet.
+//! The journal: writes that are not in a run yet.
 //!
 //! Each memtable has a journal of its own, a [log](crate::log) of batches, which is removed when
 //! the memtable is in a run. A record is the sequence number of the first change of a batch and the
@@ -134,7 +134,7 @@ impl Journal {
         let end = self.position();
         if let Some(log) = self.log.take() {
             next.expect_bytes(end.offset);
-            // It is open: what is closed is durable.
+            // An open file; a closed one is durable.
             if self.marked != end
                 && let Ok(file) = log.file()
             {
@@ -145,7 +145,7 @@ impl Journal {
         self.marked = start(self.number);
     }
 
-    /// The end of what was written.
+    /// Returns the end of the journal.
     fn position(&self) -> Position {
         let log = self.log.as_ref();
         log.map_or_else(|| start(self.number), LogWriter::position)
@@ -188,8 +188,7 @@ impl Journal {
         Ok(log.position().offset - before.offset)
     }
 
-    /// Removes what a write may have left that has failed. After an error it is unknown what is
-    /// there.
+    /// Removes the remains of a failed write. After an error it is unknown which of them are there.
     pub(crate) fn cut(&mut self) -> Result<(), Error> {
         let Some(log) = self.log.as_mut().filter(|log| log.is_open()) else {
             return Ok(());
@@ -213,7 +212,7 @@ impl Journal {
         let mut files: Vec<_> = unsynced.collect();
         let log = self.log.as_ref();
         let written = log.filter(|log| self.marked != log.position());
-        // It is open: what is closed is durable.
+        // The file is open; a closed one is durable.
         let written = written.and_then(|log| log.file().ok());
         files.extend(written.cloned());
         ToSync {
@@ -223,9 +222,9 @@ impl Journal {
         }
     }
 
-    /// Notes that this was synced. Of what was the current journal then, more may have been written
-    /// since; so it stays among those that are not known to be durable, if it was left meanwhile.
-    /// `next_seq` is the sequence number of the next change.
+    /// Notes that these files were synced. The journal that was current then may have got more
+    /// records since; so it stays among those that are not known to be durable, if it was left
+    /// meanwhile. `next_seq` is the sequence number of the next change.
     pub(crate) fn note_synced(&mut self, done: &ToSync, next_seq: u64) {
         let complete = &done.files[..done.older];
         self.unsynced
@@ -236,8 +235,8 @@ impl Journal {
         }
     }
 
-    /// Writes a record without changes, which is not synced. It says that what is before it is
-    /// durable: otherwise, if that is spoilt later, it would be taken for a record that was never
+    /// Writes a record without changes, which is not synced. It says that all records before it are
+    /// durable: otherwise, one that is spoilt later would be taken for a record that was never
     /// finished.
     fn mark(&mut self, next_seq: u64) {
         if let Some(log) = &mut self.log {
@@ -251,7 +250,7 @@ impl Journal {
 
 /// The journal after the present one, which a background thread begins ahead: that takes syncs, for
 /// which no writer should wait. It also gets the room that it is going to need, as much as the last
-/// one has taken: a file system that has to look for room may have to read what it has, and that
+/// one has taken: a file system that has to look for room may have to read its own data, and that
 /// waits for all else that a disk has to do.
 pub(crate) struct NextJournal {
     /// `true` if it will be needed soon.
@@ -260,12 +259,12 @@ pub(crate) struct NextJournal {
     bytes: AtomicU64,
     /// Held while it is begun.
     begun: Mutex<Option<LogWriter>>,
-    /// Its number.
+    /// The number of the next journal.
     number: AtomicU64,
 }
 
 impl NextJournal {
-    /// With this number, which is that of the present journal before its first write.
+    /// Makes the successor of the present journal, which has this number before its first write.
     pub(crate) fn new(number: u64) -> Self {
         NextJournal {
             is_wanted: AtomicBool::new(false),
@@ -287,7 +286,7 @@ impl NextJournal {
         if begun.is_some() || !self.is_wanted.load(Ordering::Relaxed) {
             return Ok(false);
         }
-        // It changes under the lock only.
+        // The number changes under the lock only.
         let number = self.number.load(Ordering::Relaxed);
         let mut log = begin(directory, store, number)?;
         // Without it, the journal gets room as it is written.
@@ -296,8 +295,8 @@ impl NextJournal {
         Ok(true)
     }
 
-    /// Gives up what was begun, and what is wanted. The file is left to the next opening, or to the
-    /// next journal, which has its name.
+    /// Gives up the begun journal and the wish for one. The file is left to the next opening, or to
+    /// the next journal, which has its name.
     pub(crate) fn give_up(&self) {
         let begun = self.begun.lock().take();
         self.is_wanted.store(false, Ordering::Relaxed);
@@ -345,7 +344,7 @@ impl ToSync {
         self.files.is_empty()
     }
 
-    /// Syncs. After an error it is unknown what is durable, and stays so.
+    /// Syncs the files. After an error it is unknown which bytes are durable, and stays so.
     pub(crate) fn sync(&self) -> Result<(), Error> {
         for file in &self.files {
             file.sync()

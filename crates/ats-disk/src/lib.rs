@@ -4,9 +4,9 @@
 //! A [`DiskStore`] keeps records, each a key and a value of bytes, in a directory. A write goes to
 //! a journal and to a tree in memory; from time to time the tree becomes a sorted *run*, a few
 //! immutable files, and runs that follow each other in time are compacted into larger ones. A write
-//! may be an *operand*, which is merged with what is there when the key is read or its runs are
+//! may be an *operand*, which is merged with the older value when the key is read or its runs are
 //! compacted, by a [`MergeOperator`](ats_store::MergeOperator) that the store is opened with.
-//! `docs/inside/disk.md` tells how it works, `docs/inside/disk-format.md` what is in the files.
+//! `docs/inside/disk.md` tells how it works, `docs/inside/disk-format.md` has the format of files.
 //!
 //! ```
 //! use ats_disk::{Batch, DiskStore, Options};
@@ -64,34 +64,33 @@
 //! # Ok::<(), ats_disk::Error>(())
 //! ```
 //!
-//! # What it is good for
+//! # Good for
 //! - Many writes, of any order of keys. None of them reads from disk, and those that wait at the
 //!   same time share one sync.
-//! - Counters, sets and logs as values, changed by operands that need not know what is there.
+//! - Counters, sets and logs as values, changed by operands that need not know the value.
 //! - Ranges: walks in both directions, and deletes that take as long as that of one key.
 //! - Data larger than memory. Of a key that is missing, filters tell without reading from disk,
 //!   nearly always.
-//! - Snapshots, which cost nothing until what they read would have been removed.
+//! - Snapshots, which cost nothing until memtables or files that they read would be removed.
 //!
-//! # What it is bad at
-//! - Reading where much was just written: each run is another place to look, until the runs are
-//!   compacted.
+//! # Bad at
+//! - Reading where much was just written: each run is searched, too, until the runs are compacted.
 //! - Telling the number of records: a store only knows it after a walk.
 //! - Values of many megabytes: each merge copies them.
 //! - Being opened by several processes: one at a time may, or several if all of them only
 //!   [read](Options::read_only). A copy of the process, by `fork`, only reads.
 //!
-//! # What survives
-//! See [`Durability`]: what is lost of the newest writes if the process is killed, or power is
-//! lost, and that a batch is never there in part. Each piece of a file has a checksum, and what was
-//! spoilt is [`Error::Corrupt`], never a wrong answer. After a sync has failed the store is
-//! [read-only](Error::ReadOnly), since it is unknown then what is on disk.
+//! # Crashes
+//! [`Durability`] tells which of the newest writes are lost if the process is killed, or power is
+//! lost; a batch is never there in part. Each piece of a file has a checksum, and a spoilt one is
+//! [`Error::Corrupt`], never a wrong answer. After a sync has failed the store is
+//! [read-only](Error::ReadOnly), since the state of the disk is unknown then.
 //!
 //! Each later version of this crate opens the files of earlier ones: it reads their format, or
 //! brings them into its own. An earlier version refuses files of a later format, by
 //! [`Error::NewerFormat`], and leaves them as they are.
 //!
-//! A [`DiskStore`] writes without reading. [`AtomicStore`] lets changes depend on what is there, as
+//! A [`DiskStore`] writes without reading. [`AtomicStore`] lets changes depend on values, as
 //! [`ats_store::Store`] asks for, and [`BagStore`] has keys with several values.
 //!
 //! # Consistency
@@ -101,14 +100,14 @@
 //!   sees all of them or none, and so does the next opening after a crash. Later changes of a key
 //!   in the batch come after earlier ones.
 //! - **A scan and a snapshot.** A [`Scan`] and a [`Snapshot`] see the whole store as of the moment
-//!   at which they were made, whatever is written meanwhile. They keep files and memtables until
+//!   at which they were made, without later writes. They keep files and memtables until
 //!   they are dropped; [`Options::snapshot_age`] bounds that, by [`Error::Expired`]. Snapshots that
 //!   are [kept](DiskStore::keep_snapshot) have bounds of their own.
 //! - **Operands.** The operands of a key are merged in the order of their writes. An operand that
 //!   cannot be merged is found out by a read of its key, which gives [`Error::Merge`]; other keys
 //!   are not concerned.
 //! - **Read, then write.** A [`get`](DiskStore::get) and a [`put`](DiskStore::put) are two steps,
-//!   between which others write. One step that depends on what is there is an operand, or an
+//!   between which others write. One step that depends on the value is an operand, or an
 //!   [`update`](ats_store::Store::update) of an [`AtomicStore`].
 //!
 //! # Complexity
@@ -126,7 +125,7 @@
 //! | the first `next` of a scan | O(r log n) | a block of each run |
 //! | each further `next` | O(log r), and the deleted keys on the way | a block for each 4 KiB |
 //! | `Snapshot::median` | O(r log n) | some blocks |
-//! | `sync` | | writes what the journal has not synced |
+//! | `sync` | | writes the unsynced part of the journal |
 //! | `flush` | O(keys of the memtables) | writes them to a run |
 //! | `compact`, `verify` | O(n) | all files |
 //! | `checkpoint` | O(files) | syncs the journals, and links files; in another file system, copies them |
@@ -137,12 +136,12 @@
 //!
 //! A record is written again by each compaction that it takes part in:
 //! [`Info::write_amplification`] tells how often that was, and [`Info::read_amplification`] how
-//! many places a read looked at.
+//! many blocks and parts a read looked at.
 //!
 //! # Blocking
-//! A read waits for the disk if what it needs is not in the cache. A write waits for the journal,
-//! with [`Durability::Always`] for a sync, and while runs are written more slowly than records
-//! come, for at most 40 ms. [`sync`](DiskStore::sync), [`flush`](DiskStore::flush),
+//! A read waits for the disk if a block that it needs is not in the cache. A write waits for the
+//! journal, with [`Durability::Always`] for a sync, and while runs are written more slowly than
+//! records come, for at most 40 ms. [`sync`](DiskStore::sync), [`flush`](DiskStore::flush),
 //! [`compact`](DiskStore::compact), [`settle`](DiskStore::settle), [`verify`](DiskStore::verify),
 //! [`checkpoint`](DiskStore::checkpoint) and [`close`](DiskStore::close) wait until their work is
 //! done. No reader or writer waits for a snapshot, a scan or a checkpoint.
@@ -172,11 +171,11 @@
 //! ```
 //!
 //! # Limits
-//! | what | the most |
+//! | resource | the most |
 //! |---|---|
 //! | bytes of a key, of a value, of a batch | [`MAX_BYTES`], about 2 GiB each |
-//! | memory of what is not in a run yet | about twice [`Options::memtable_bytes`]; for all stores that share memory, a third of [it](set_shared_memory); more while writes come faster than runs are written, and then they are slowed down |
-//! | memory of what was read, indexes, buffers of compactions | [`Options::cache_bytes`]; for all stores that share memory, two thirds of [it](set_shared_memory); or twice as much as indexes and buffers need if that is more |
+//! | memory of writes that are not in a run yet | about twice [`Options::memtable_bytes`]; for all stores that share memory, a third of [it](set_shared_memory); more while writes come faster than runs are written, and then they are slowed down |
+//! | memory of cached blocks, indexes, buffers of compactions | [`Options::cache_bytes`]; for all stores that share memory, two thirds of [it](set_shared_memory); or twice as much as indexes and buffers need if that is more |
 //! | space on disk | about twice the records, while a compaction of all runs is running three times |
 //! | threads of all stores of a process | one more than there are processors, and four with [`Durability::Interval`] |
 //! | open files of a store | the directory, and one or two more from a write until ten seconds after the last one |
@@ -188,7 +187,7 @@
 //! # Further reading
 //! The folder `examples` of the crate has programs: words counted by merges, a time series, a
 //! snapshot beside a writer, and a batch as a transaction. [`ats_store`] has the words that stores
-//! share. [`offline`] checks a damaged store and saves what is left of it.
+//! share. [`offline`] checks a damaged store and saves its readable records.
 
 mod atomic_store;
 mod background;

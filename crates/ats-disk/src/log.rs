@@ -1,14 +1,14 @@
 //! Logs: files of checksummed records that only grow at their end. The journal and the manifest are
 //! logs.
 //!
-//! A reader of a log after a crash must tell three things apart: the end of what was written, a
-//! record of which a part is missing because the machine stopped, and a record that was on disk and
-//! was spoilt. So each record has
+//! A reader of a log after a crash must tell three things apart: the end of the log, a record of
+//! which a part is missing because the machine stopped, and a record that was on disk and was
+//! spoilt. So each record has
 //!
 //! - a checksum of its head and one of its payload, both of which depend on the store, the file and
-//!   the offset: what was written for another place does not pass;
-//! - the checksum of the record before: what an earlier, failed write has left behind the end does
-//!   not pass for a continuation;
+//!   the offset: a record of another place does not pass;
+//! - the checksum of the record before: remains of an earlier, failed write behind the end do not
+//!   pass for a continuation;
 //! - the position up to which the logs were known to be durable when it was written. A bad record
 //!   below a position that a later record calls durable was spoilt; one above it was never
 //!   finished. This is after the journal of Pebble, which writes that position beside its records.
@@ -31,7 +31,7 @@ const HEAD_BYTES: usize = 32;
 /// Records begin at multiples of this.
 const ALIGNMENT: usize = 8;
 const MAGIC: [u8; 8] = *b"ats log\n";
-/// The version of the format of logs and of what the payloads of journals and manifests say.
+/// The version of the format of logs, and of the payloads of journals and manifests.
 pub(crate) const FORMAT: u32 = 1;
 
 /// The purpose of a log.

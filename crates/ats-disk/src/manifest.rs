@@ -1,4 +1,4 @@
-//! The manifest: which runs there are, and what else must survive.
+//! The manifest: the list of runs, and other state that must survive.
 //!
 //! It is a log of edits, each synced before anything relies on it: a file is complete and durable
 //! before an edit names it, and is removed after the edit that forgets it. With the first edit
@@ -31,8 +31,8 @@ pub(crate) type NewFile<'n> = (&'n str, Box<dyn File>);
 /// The manifest of an open store.
 pub(crate) struct Manifest {
     directory: Arc<dyn Directory>,
-    /// Nothing before the first edit: what is there was written by an earlier opening, which it
-    /// does not go on with.
+    /// The log of this opening; `None` before its first edit, as it does not go on with the log of
+    /// an earlier one.
     log: Option<Log>,
     /// The number of the last log.
     number: u64,
@@ -57,7 +57,7 @@ impl Manifest {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(Error::io(&error, "open of manifest")),
         };
-        // It has this name only since it was complete.
+        // A manifest gets this name only when it is complete.
         let unreadable = || Error::corrupt("manifest: the header is not readable");
         let mut log =
             LogReader::open(Arc::from(file), NAME, LogKind::Manifest)?.ok_or_else(unreadable)?;
@@ -135,7 +135,7 @@ impl Manifest {
         written
     }
 
-    /// Puts a log with these contents in the place of what there is. The rename is what counts: an
+    /// Replaces the log by one with these contents. The rename is the moment of the change: an
     /// error before it leaves everything as it was.
     fn replace(&mut self, contents: Contents, beside: &[NewFile<'_>]) -> Result<(), WriteError> {
         let number = self.number + 1;
@@ -194,9 +194,9 @@ impl Log {
 
 /// The reason why an edit was not written.
 pub(crate) enum WriteError {
-    /// It is not there. It may be tried again.
+    /// The edit was not written; the caller may try again.
     Refused(Error),
-    /// It may be there or not.
+    /// The edit may have been written or not.
     Broken(Error),
 }
 

@@ -1,8 +1,8 @@
 //! The newest writes, in memory, until they go to a run.
 //!
 //! A [`Memtable`] is a [`CaTree`] with one record per key. The record never goes as long as the
-//! memtable lives; what is newer than its first version hangs behind it, as a list of *nodes*, the
-//! newest first. Most keys of most memtables have one version only, which lies within the record.
+//! memtable lives; versions after the first hang behind it, as a list of *nodes*, the newest first.
+//! Most keys of most memtables have one version only, which lies within the record.
 //!
 //! ```text
 //!   record   header, key | newest | stamp | length | bytes of the first version
@@ -15,17 +15,17 @@
 //! ```
 //!
 //! # Which versions there are
-//! A version is what one record of a batch says, or several merged. It has the sequence number of
-//! the newest of them. Only versions are kept that readers may ask for. The *points* are the
-//! sequence numbers at which may be read: those of the snapshots, and, unless a write is alone in
-//! its batch group, the last one published. Two versions with no point between them (from the older
-//! one on, and before the newer one) belong to one *stripe*, as RocksDB calls it. Of a stripe only
-//! the newest version can be seen. So if it is a base, the others are dropped. If it is an operand,
-//! they are merged with it, except
+//! A version is one record of a batch, or several merged. It has the sequence number of the newest
+//! of them. Only versions are kept that readers may ask for. The *points* are the sequence numbers
+//! at which may be read: those of the snapshots, and, unless a write is alone in its batch group,
+//! the last one published. Two versions with no point between them (from the older one on, and
+//! before the newer one) belong to one *stripe*, as RocksDB calls it. Of a stripe only the newest
+//! version can be seen. So if it is a base, the others are dropped. If it is an operand, they are
+//! merged with it, except
 //!
 //! - if the older version is much the longer one: then the operand waits until as much has come
-//!   (see [`collapse`]). So a stripe of `n` bytes has O(log n) versions, and of what is appended
-//!   each byte is copied O(log n) times;
+//!   (see [`collapse`]). So a stripe of `n` bytes has O(log n) versions, and each appended byte is
+//!   copied O(log n) times;
 //! - if the operator refuses.
 //!
 //! The link from the newer version to the older one says which of these it was, *apart* or
@@ -38,8 +38,8 @@
 //!
 //! # Readers without a snapshot
 //! They take the last published sequence number, and look for the newest version up to it. If the
-//! writer was faster, that version may be gone. Each link tells whether what was between the two
-//! versions is *lost*. A reader that passes such a link without having found a version is [too
+//! writer was faster, that version may be gone. Each link tells whether versions between the two
+//! are *lost*. A reader that passes such a link without having found a version is [too
 //! old](Lookup::TooOld). It tries again with the number that has been published meanwhile.
 //!
 //! A group of one write is published by applying it: its version is *alone*, and readers without a
@@ -54,18 +54,19 @@
 //!   version within the record, or to the end.
 //! - MEMTABLE-3. Links are stored to by the holder of the lock of writers only.
 //! - MEMTABLE-4. A node is in the list of one record. When it is taken out, no link of the list
-//!   leads to it any more, its own link does not change from then on, and it is retired. So
-//!   whatever a reader comes to, by way of nodes that were taken out, too, was in the list at some
+//!   leads to it any more, its own link does not change from then on, and it is retired. So each
+//!   node that a reader comes to, by way of nodes that were taken out, too, was in the list at some
 //!   time since its guard was made, and lives as long as the guard.
 //! - MEMTABLE-5. A link that is stored to leads to versions that say the same at each point as
 //!   those it led to before. Where they say less at other sequence numbers, it is marked as lost.
-//!   So the answer of a reader does not depend on what is exchanged while it goes down the list.
+//!   So the answer of a reader does not depend on the nodes that are exchanged while it goes down
+//!   the list.
 //!
 //! # Why this structure
 //! LevelDB, and the engines that come from it, have a skip list of keys with sequence numbers: each
 //! write is a new entry, and a read of a hot key passes as many as there are. The tree here is 4 to
-//! 6 times as fast as a skip list (`SkipMap` of crossbeam; `make bench WHAT=maps`), because it
-//! compares what lies side by side. It has one record per key however often that is written, so a
+//! 6 times as fast as a skip list (`SkipMap` of crossbeam; `make bench-native`), because it
+//! compares neighbours in memory. It has one record per key however often that is written, so a
 //! counter costs the same after a million increments as after one (`tests/figures.rs`), and 50,000
 //! operands of one key are read as a handful of versions.
 //!
@@ -138,9 +139,9 @@ enum Reading {
     Base,
     /// All that is there was visited.
     End,
-    /// None was visited, because a range has been deleted since.
+    /// The versions were left out, because a range has been deleted since.
     Covered,
-    /// None was visited, because the right one is not kept any more.
+    /// The versions were left out, because the right one is not kept any more.
     TooOld,
 }
 
@@ -155,10 +156,10 @@ impl Memtable {
         }
     }
 
-    /// Takes a write, and drops or merges what need not be kept behind it. Returns the number of
-    /// merges that the operator has refused; their operands are kept as they were. O(log n) for n
-    /// keys, and what merging takes, besides the few versions of the key; see the documentation of
-    /// [`memtable`](self).
+    /// Takes a write, and drops or merges the versions behind it that need not be kept. Returns the
+    /// number of merges that the operator has refused; their operands are kept as they were. O(log
+    /// n) for n keys, and the time of merging, besides the few versions of the key; see the
+    /// documentation of [`memtable`](self).
     pub(crate) fn apply(
         &self,
         write: Write<'_>,
@@ -179,7 +180,7 @@ impl Memtable {
             Kind::Operand => self.range_deletes.newest_covering(key, seq),
             _ => None,
         };
-        // An operand on nothing, if what there was is deleted.
+        // An operand on nothing, if a deleted range covers the key.
         let on_nothing = if covering.is_some() { Kind::Put } else { kind };
         let stamp = Stamp::new(kind, seq, retention.alone);
 
@@ -195,7 +196,8 @@ impl Memtable {
                 value,
             )),
         };
-        // It is busy only if a thread that must not wait long has waited. Nothing has changed then.
+        // The key is busy only if a thread that must not wait long has waited. Nothing has changed
+        // then.
         while self.tree.update(key, &guard, &mut insert).is_err() {}
         let Some(history) = found else {
             if value.len() > versions::INLINE_MAX {
@@ -228,17 +230,19 @@ impl Memtable {
         self.node_bytes.store(now, Ordering::Relaxed);
     }
 
-    /// Deletes all keys of a range, here and in what is older. Amortised O(log n) for n ranges.
+    /// Deletes all keys of a range, here and in older memtables and runs. Amortised O(log n) for n
+    /// ranges.
     pub(crate) fn delete_range(&self, range: KeyRange<'_>, seq: u64) {
         let _writing = self.writing.lock();
         self.range_deletes.insert(range, seq);
     }
 
-    /// Pushes what the versions of a key up to `seq` say, from the newest to the oldest, up to a
-    /// base. Ranges that are deleted up to `seq` count.
+    /// Pushes the versions of a key up to `seq`, from the newest to the oldest, up to a base.
+    /// Ranges that are deleted up to `seq` count.
     ///
-    /// Without a snapshot, `seq` is a sequence number that was published, and what is alone in its
-    /// group is read also if it is newer. If it is [too old](Lookup::TooOld), nothing is pushed.
+    /// Without a snapshot, `seq` is a sequence number that was published, and a write that is alone
+    /// in its group is read also if it is newer. If it is [too old](Lookup::TooOld), nothing is
+    /// pushed.
     pub(crate) fn get(&self, key: &[u8], seq: u64, is_snapshot: bool, chain: &mut Chain) -> Lookup {
         let guard = ats_sync::pin();
         let reading = match self.tree.get(key, &guard) {
@@ -262,8 +266,7 @@ impl Memtable {
         }
     }
 
-    /// Visits what the versions of a key up to `seq` say, from the newest to the oldest, up to a
-    /// base.
+    /// Visits the versions of a key up to `seq`, from the newest to the oldest, up to a base.
     fn read<'g>(
         &self,
         history: History<'g>,
@@ -288,8 +291,8 @@ impl Memtable {
             // the guard of `history` (MEMTABLE-4).
             next = unsafe { history.at(link) };
         }
-        // A range that was deleted before the version that was found is not looked for further
-        // down: there is a base above what it covers.
+        // Older range deletes need not be looked for below this version: a base lies above the
+        // entries that they cover.
         let newest = next.map_or(0, |version| version.stamp.seq());
         if covering.is_some_and(|covering| newest < covering) {
             return Reading::Covered;

@@ -1,7 +1,7 @@
-//! Stores that are not open: looking at their files, checking them, and saving what is left of
-//! them.
+//! Closed stores: looking at their files, checking them, and saving the rest of damaged ones.
 //!
-//! [`Survey`] tells what the directory of a store has. [`verify()`] reads all of it and names each
+//! [`Survey`] lists the contents of a store's directory. [`verify()`] reads all of it and names
+//! each
 //! fault. [`Salvage`] reads the records of a store of which parts are damaged or missing, and
 //! [`salvage()`] writes them to a new one. None of them writes into the directory, and none needs
 //! the merge operator of the store: operands that only it can merge are shown, and written, as they
@@ -10,12 +10,12 @@
 //! All of them lock the directory, as a store does that is open. [`Survey::live`] does not: it
 //! looks at a store that another program has open for writing.
 //!
-//! | module | what it is about |
+//! | module | subject |
 //! |---|---|
-//! | `survey` | what the names, the manifest and the ends of the run files say |
+//! | `survey` | the contents of names, the manifest and the ends of run files |
 //! | `run` | the frames of a run file, past damage, and with a damaged index |
 //! | `journal` | the changes in the journals, past damage |
-//! | `layer` | what of one time there is: entries, deleted ranges, and keys of which something is lost |
+//! | `layer` | the data of one time: entries, deleted ranges, and keys of which something is lost |
 //! | `live` | the files of a store that another program has open for writing |
 //! | `verify` | checking |
 //! | `salvage` | reading all layers as one, and writing a new store |

@@ -9,12 +9,12 @@ use ats_store::MergeOperator;
 /// The name and the version of a merge operator.
 pub(crate) type OperatorId = (String, u32);
 
-/// That of an operator.
+/// Returns the name and the version of an operator.
 pub(crate) fn of(operator: &dyn MergeOperator) -> OperatorId {
     (operator.name().to_owned(), operator.version())
 }
 
-/// Appends what a store has, an operator or none.
+/// Appends the operator of a store, or its absence.
 pub(crate) fn encode(operator: Option<&OperatorId>, out: &mut Vec<u8>) {
     match operator {
         None => out.push(0),
@@ -26,7 +26,7 @@ pub(crate) fn encode(operator: Option<&OperatorId>, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads what [`encode`] has written.
+/// Reads the output of [`encode`].
 pub(crate) fn decode(decoder: &mut Decoder<'_>) -> Result<Option<OperatorId>, Damaged> {
     const STRANGE: Damaged = Damaged("has a strange operator");
     match decoder.byte()? {

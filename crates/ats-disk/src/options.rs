@@ -12,16 +12,16 @@ use std::time::Duration;
 /// |---|---|---|
 /// | [`Always`](Durability::Always) | nothing is lost | nothing is lost that a write has returned for |
 /// | [`Interval`](Durability::Interval) | nothing is lost | the writes of the last interval may be lost, and the time that a sync takes |
-/// | [`System`](Durability::System) | nothing is lost | what the system had not written may be lost: some 30 seconds on Linux |
+/// | [`System`](Durability::System) | nothing is lost | writes that the system still had in memory may be lost: some 30 seconds on Linux |
 ///
-/// A crash loses only the newest part: what remains is what the store was after some write, and no
-/// batch is there in part.
+/// A crash loses only the newest part: the store is as it was after some write, and no batch is
+/// there in part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// Before a write returns. Writes that wait at the same time share one sync.
     Always,
-    /// At most this long after a write has returned. Not 0; less than a millisecond is as good as
-    /// one.
+    /// Writes are synced at most this long after they have returned. Not 0; less than a millisecond
+    /// is as good as one.
     Interval(Duration),
     /// The system decides, and may be late.
     System,
@@ -30,9 +30,9 @@ pub enum Durability {
 /// The compression of blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
-    /// Not at all.
+    /// Blocks as they are.
     None,
-    /// With LZ4, where that makes a block smaller by an eighth at least.
+    /// Compression with LZ4, where that makes a block smaller by an eighth at least.
     Lz4,
 }
 
@@ -69,15 +69,15 @@ pub struct Options {
     /// The moment at which a write is on disk, unless it says so itself.
     pub durability: Durability,
     /// Bytes of memory that writes fill before they go to a run, more than 0. Twice as many may be
-    /// in use for a moment. `None` is what the stores of the process
+    /// in use for a moment. `None`: the memory that the stores of the process
     /// [share](crate::set_shared_memory).
     pub memtable_bytes: Option<usize>,
     /// Keys that writes fill before they go to a run, more than 0, where bytes of memory do not do
     /// it before. `None` is any number.
     pub memtable_keys: Option<usize>,
     /// Bytes of memory for blocks, filters and indexes of files that were read, and for the buffers
-    /// of compactions. Up to half of it is for what is needed at the moment: a thousandth of the
-    /// bytes on disk, and some MiB for each compaction. `None` is what the stores of the process
+    /// of compactions. Up to half of it is for working memory: a thousandth of the bytes on disk,
+    /// and some MiB for each compaction. `None`: the memory that the stores of the process
     /// [share](crate::set_shared_memory).
     pub cache_bytes: Option<usize>,
     /// About how large a block is, uncompressed; more than 0, and 1 GiB at most.

@@ -7,7 +7,8 @@
 //! order in which they came. A long turn that is broken off when
 //! [others wait](Membership::is_waited_for) lets small members go on beside large ones.
 //!
-//! - **POOL-1** What a member is woken for is looked at by an urgent turn that begins afterwards.
+//! - **POOL-1** An urgent turn that begins after a member was woken looks for the work that it was
+//!   woken for.
 //! - **POOL-2** Once a member has [left](Membership::leave) it gets no turn, none is under way, and
 //!   the pool has let go of it.
 //! - **POOL-3** A time that has passed is taken out of the row of times before its member is
@@ -44,8 +45,8 @@ thread_local! {
     static TURN_OF: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Lets this thread wait for those that read and write, not them for it, where processors are
-/// scarce. It still gets a quarter of a processor, so that what it does is done.
+/// Makes this thread give way to those that read and write, where processors are scarce. It still
+/// gets a quarter of a processor, so that its work is done.
 fn lower_priority() {
     // Elsewhere the whole process would be meant.
     #[cfg(target_os = "linux")]
@@ -66,13 +67,13 @@ pub(crate) trait Member: Send + Sync {
 /// The outcome of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// There may be more to do: an urgent turn follows.
+    /// More may be left to do: an urgent turn follows.
     Again,
     /// Nothing is urgent: a long turn follows.
     Long,
-    /// There is nothing to do until this time has passed.
+    /// Nothing is left to do until this time has passed.
     After(Duration),
-    /// There is nothing to do until the member is woken.
+    /// Nothing is left to do until the member is woken.
     Idle,
 }
 
@@ -334,7 +335,7 @@ impl Pool {
                             true => member.long_turn(),
                         }));
                         let turn = turn.unwrap_or(Turn::Idle);
-                        // It may be the last reference, and freeing takes long.
+                        // The reference may be the last one, and freeing takes long.
                         drop(member);
                         TURN_OF.set(0);
                         turn
@@ -366,7 +367,7 @@ impl Pool {
 impl Membership {
     /// Has the member take an urgent turn as soon as possible. Costs a load if it is to take one.
     pub(crate) fn wake(&self) {
-        // In a forked process there is no thread to wake: they are in the other one.
+        // A forked process has no thread to wake: they are in the other one.
         if self.is_woken.swap(true, Ordering::AcqRel)
             || fork_detection::is_forked_since(self.pool.fork_count)
         {
@@ -386,7 +387,7 @@ impl Membership {
         }
     }
 
-    /// Notes that a turn of the member has begun, which sees what it was woken for.
+    /// Notes that a turn of the member has begun, which sees all work that it was woken for before.
     pub(crate) fn begin_turn(&self) {
         self.is_woken.swap(false, Ordering::AcqRel);
     }
@@ -425,7 +426,7 @@ impl Membership {
         drop(entry);
         for thread in threads {
             if !is_this(thread.thread().id()) {
-                // It catches panics.
+                // The thread catches panics.
                 let _ended = thread.join();
             }
         }

@@ -11,6 +11,6 @@ pub struct Progress {
     pub total: u64,
 }
 
-/// Called now and then by long work, in the thread that does it. Breaking ends the work; what was
-/// done is not lost.
+/// Callback of long work, called now and then in the thread that does it. Breaking ends the work;
+/// finished parts are not lost.
 pub type OnProgress<'a> = dyn FnMut(Progress) -> ControlFlow<()> + 'a;

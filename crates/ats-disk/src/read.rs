@@ -1,7 +1,7 @@
 //! Reading keys.
 //!
-//! A reader gathers what memtables and runs say of a key, from the newest to the oldest, until what
-//! is older does not matter, and merges that.
+//! A reader gathers the entries of a key from memtables and runs, from the newest to the oldest,
+//! until older ones do not matter, and merges them.
 
 mod diff;
 mod median;
@@ -32,12 +32,12 @@ thread_local! {
     static CHAIN: RefCell<Chain> = RefCell::new(Chain::new());
 }
 
-/// At which moment a reader reads.
+/// The moment at which a reader reads.
 #[derive(Clone, Copy)]
 pub(crate) enum Moment {
-    /// That of the last published write.
+    /// The moment of the last published write.
     Now,
-    /// That of a snapshot, which is in the list of snapshots.
+    /// The moment of a snapshot, which is in the list of snapshots.
     At(u64),
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn get(
     get_in(may_block, core, &version, key, Moment::Now, read)
 }
 
-/// Does what [`get`] does, in a version.
+/// Like [`get`], in a version.
 pub(crate) fn get_in(
     may_block: Option<MayBlock>,
     core: &Core,
@@ -61,7 +61,7 @@ pub(crate) fn get_in(
     moment: Moment,
     read: &mut dyn FnMut(&[u8]),
 ) -> Result<bool, Error> {
-    // Not while `read` runs, which may read, too.
+    // The chain is taken out, since `read` may read, too.
     core.stats.reads.add(1);
     let mut chain = CHAIN.try_with(RefCell::take).unwrap_or_default();
     let found = gather(may_block, core, version, key, moment, &mut chain);
@@ -81,7 +81,7 @@ pub(crate) fn get_in(
     result
 }
 
-/// Gathers what there is of a key.
+/// Gathers the entries of a key.
 fn gather(
     may_block: Option<MayBlock>,
     core: &Core,
@@ -120,7 +120,7 @@ fn gather(
     Ok(())
 }
 
-/// Gathers what a run says of a key.
+/// Gathers the entries that a run has of a key.
 fn gather_from(
     may_block: Option<MayBlock>,
     run: &Arc<StoredRun>,

@@ -1,28 +1,28 @@
 //! The number of records.
 //!
 //! A write does not read, so as a rule it does not know whether a key that it writes was there.
-//! Writers that have read what they change say by how much that changes the number of records, and
-//! as long as all do, the number is kept: it is published together with their changes. So asking
-//! for it reads nothing and waits for no writer, and the answer is the number at a moment, in the
-//! order of all that readers see.
+//! Writers that have read the keys that they change tell the difference, and as long as all do, the
+//! number is kept: it is published together with their changes. So asking for it reads nothing and
+//! waits for no writer, and the answer is the number at a moment, in the order of all that readers
+//! see.
 //!
 //! A write that does not know makes the number unknown, and so it is when a store is opened. Then
 //! the records of a snapshot are counted, and if no such write has come meanwhile, the number is
 //! known again.
 //!
-//! **COUNT-1** What is in here is read and changed under `write_state`, by which groups of writes
+//! **COUNT-1** All fields are read and changed under `write_state`, by which groups of writes
 //! follow one another. **COUNT-2** If `known` is a number, it is that of the records of which the
 //! changes are published.
 
 /// The effect of a write on the number of records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum CountChange {
-    /// The writer has not read what it changes.
+    /// The writer has not read the keys that it changes.
     #[default]
     Unknown,
-    /// It becomes larger by so many.
+    /// The number grows by so many.
     By(i64),
-    /// It is this one.
+    /// The number becomes this one.
     To(i64),
 }
 
@@ -86,8 +86,8 @@ impl RecordCount {
         CountStart(*self)
     }
 
-    /// Ends a count: so many records were in the snapshot. They are remembered if what has come
-    /// since is known.
+    /// Ends a count: so many records were in the snapshot. They are remembered if all changes since
+    /// are known.
     pub(crate) fn end(&mut self, start: CountStart, records: i64) {
         let CountStart(then) = start;
         if self.breaks == then.breaks {

@@ -7,18 +7,18 @@
 //!
 //! A *block* has the records of a short range of keys. A *part* is about a hundred neighbouring
 //! blocks: an index of them, and a filter of their keys. The *top* is the index of the parts. The
-//! *footer* says which file it is and what is in it. The formats are in
+//! *footer* identifies the file and describes its contents. The formats are in
 //! `docs/inside/disk-format.md`, byte by byte.
 //!
-//! | module | what it is about |
+//! | module | subject |
 //! |---|---|
 //! | `frame` | checksums and compression of pieces of a file |
 //! | `block`, `block_builder`, `block_cursor` | records: lookups among them, writing them, walks over them |
 //! | `filter`, `index`, `part` | filters, indexes, both together |
-//! | `bounds`, `meta` | what the manifest and the footer know of a file |
+//! | `bounds`, `meta` | the description of a file in the manifest and the footer |
 //! | `writer`, `reader`, `cursor`, `verify` | writing, looking up, walking, checking a file |
 //! | `run` | several files as one |
-//! | `block_cache` | what was read of files |
+//! | `block_cache` | blocks and parts that were read from files |
 
 pub(crate) mod block;
 mod block_builder;

@@ -31,10 +31,9 @@ use std::sync::Arc;
 use tombstone_gaps::TombstoneGaps;
 use write_state::WriteState;
 
-/// The state that the parts of an open store share: the files and options that it is made of, the
-/// version that is published, and what the store may still do. The parts
-/// stand above it: [`read`](crate::read), [`files`](crate::files), [`write`](mod@crate::write),
-/// [`flush`](crate::flush), [`compaction`](crate::compaction), and what works in the
+/// The state that the parts of an open store share: its files and options, the published version,
+/// and its status. The parts stand above it: [`read`](crate::read), [`files`](crate::files),
+/// [`write`](mod@crate::write), [`flush`](crate::flush), [`compaction`](crate::compaction), and the
 /// [`background`](crate::background).
 ///
 /// Locks are taken in this order, each while those before it may be held: `write_state`, that of

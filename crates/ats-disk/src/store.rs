@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 thread_local! {
-    /// For writes of one key.
+    /// Batch for writes of one key.
     static BATCH: RefCell<Batch> = RefCell::new(Batch::new());
 }
 
@@ -37,8 +37,8 @@ thread_local! {
 /// reads of a key; a [`scan`](DiskStore::scan) and a [`snapshot`](DiskStore::snapshot) see one
 /// moment.
 ///
-/// Clones are the same store. When the last is dropped without [`close`](DiskStore::close), what
-/// was written since the last flush is in the journal, from which the next opening reads it.
+/// Clones are the same store. When the last is dropped without [`close`](DiskStore::close), writes
+/// since the last flush are in the journal, from which the next opening reads them.
 ///
 /// ```
 /// # use ats_disk::{DiskStore, Options};
@@ -135,9 +135,9 @@ impl DiskStore {
         DiskStore::open_with(directory, options, &[])
     }
 
-    /// Does what [`open_in`](DiskStore::open_in) does. If it makes a store, that has files with
-    /// these names and bytes [beside](DiskStore::replace_file) its own. They get their names behind
-    /// the manifest; after a crash any part of these may be there.
+    /// Like [`open_in`](DiskStore::open_in), but a store that it makes has files with these names
+    /// and bytes [beside](DiskStore::replace_file) its own. They get their names behind the
+    /// manifest; after a crash any part of these may be there.
     ///
     /// # Errors
     /// The errors of [`open`](DiskStore::open).
@@ -149,7 +149,7 @@ impl DiskStore {
         let engine = Arc::new(recovery::open(directory, options, beside)?);
         let worker = Arc::new(Worker::new(Arc::clone(&engine)));
         let owner = Owner { engine, worker };
-        // After an error, the owner ends what has begun before it lets go of the directory.
+        // The owner ends begun work after an error, before it lets go of the directory.
         let started = owner.worker.start();
         started.map_err(|error| Error::io(&error, "starting threads"))?;
         Ok(DiskStore {
@@ -186,7 +186,7 @@ impl DiskStore {
     ///
     /// # Errors
     /// [`Error::TooLong`]; [`Error::Io`] if the journal cannot be written; [`Error::ReadOnly`]
-    /// after a failure of the system that has left unknown what is on disk.
+    /// after a failure of the system that has left the state of the disk unknown.
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Error> {
         self.write_one(Some(MayBlock::here()), |batch| batch.put(key, value))
     }
@@ -264,8 +264,8 @@ impl DiskStore {
         self.core().options.durability
     }
 
-    /// Does what [`write`](DiskStore::write) does, with another durability than that of the store.
-    /// Only whether it is [`Durability::Always`] matters.
+    /// Like [`write`](DiskStore::write), but with another durability than that of the store. Only
+    /// [`Durability::Always`] differs from the others.
     ///
     /// # Errors
     /// Those of [`write`](DiskStore::write).
@@ -301,13 +301,13 @@ impl DiskStore {
     /// The value of a key.
     ///
     /// # Errors
-    /// [`Error::Io`] or [`Error::Corrupt`] if a file cannot be read, [`Error::Merge`] if what was
-    /// written to the key cannot be merged.
+    /// [`Error::Io`] or [`Error::Corrupt`] if a file cannot be read, [`Error::Merge`] if the
+    /// operands of the key cannot be merged.
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         self.value(Some(MayBlock::here()), key)
     }
 
-    /// Does what [`get`](DiskStore::get) does, and blocks only if it may.
+    /// Like [`get`](DiskStore::get), but blocks only if it may.
     pub(crate) fn value(
         &self,
         may_block: Option<MayBlock>,
@@ -406,9 +406,9 @@ impl DiskStore {
         core.expiry.figures(core.file_system.now(), lives)
     }
 
-    /// Number of records at one moment. O(1) if all writes since it was last asked for have read
-    /// what they change, as updates of an [`AtomicStore`](crate::AtomicStore) do; otherwise
-    /// O(records).
+    /// Returns the number of records at one moment. O(1) if all writes since the last call have
+    /// read the keys that they change, as updates of an [`AtomicStore`](crate::AtomicStore) do;
+    /// otherwise O(records).
     ///
     /// # Errors
     /// Those of [`scan`](DiskStore::scan).
@@ -471,7 +471,7 @@ impl DiskStore {
         self.engine().writer.close_logs().map(|_| ())
     }
 
-    /// Writes to runs what is in memtables. Writes of other threads meanwhile are not waited for.
+    /// Writes the memtables to runs. Writes of other threads meanwhile are not waited for.
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::ReadOnly`].
@@ -496,9 +496,9 @@ impl DiskStore {
         Ok(last_seq)
     }
 
-    /// Compacts into one run all that was written before, of which then nothing is left that was
-    /// replaced or deleted, except for what snapshots read. Writes go on meanwhile, and are not
-    /// waited for: they may make more runs.
+    /// Compacts all earlier writes into one run, without replaced and deleted records, except for
+    /// those that snapshots read. Writes go on meanwhile, and are not waited for: they may make
+    /// more runs.
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::Corrupt`], [`Error::ReadOnly`].
@@ -506,8 +506,8 @@ impl DiskStore {
         self.compact_with(&mut |_| ControlFlow::Continue(()))
     }
 
-    /// Does what [`compact`](DiskStore::compact) does, and tells of its progress. If it is broken
-    /// off, what is complete of the compaction is kept, and it goes on later.
+    /// Like [`compact`](DiskStore::compact), but tells of its progress. If it is broken off, the
+    /// complete part of the compaction is kept, and it goes on later.
     ///
     /// # Errors
     /// Those of [`compact`](DiskStore::compact).
@@ -542,8 +542,8 @@ impl DiskStore {
         }
     }
 
-    /// Does one piece of what the background does otherwise: writes a memtable to a run, compacts
-    /// some runs, or removes files. Returns `true` if there was anything to do.
+    /// Does one piece of background work: writes a memtable to a run, compacts some runs, or
+    /// removes files. Returns `true` if there was anything to do.
     ///
     /// # Errors
     /// Those of [`compact`](DiskStore::compact).
@@ -552,12 +552,12 @@ impl DiskStore {
         self.owner.worker.work()
     }
 
-    /// Writes to runs what is in memtables, and compacts runs as far as that makes reads faster at
-    /// a price that pays. The background does the same when there were no writes for a second.
-    /// Writes go on meanwhile, and are not waited for.
+    /// Writes the memtables to runs, and compacts runs as far as that makes reads faster at a price
+    /// that pays. The background does the same when there were no writes for a second. Writes go on
+    /// meanwhile, and are not waited for.
     ///
-    /// For after much was loaded, and much is to be read. Unlike [`compact`](DiskStore::compact) it
-    /// does not rewrite a large run for the sake of a small one.
+    /// Useful after a load, before many reads. Unlike [`compact`](DiskStore::compact) it does not
+    /// rewrite a large run for the sake of a small one.
     ///
     /// # Errors
     /// Those of [`compact`](DiskStore::compact).
@@ -582,8 +582,8 @@ impl DiskStore {
         }
     }
 
-    /// Makes a store in another directory that has what this one has at this moment: all that was
-    /// written before the call, each batch whole or not at all. Others go on meanwhile.
+    /// Makes a store in another directory with the records of this one at this moment: all earlier
+    /// writes, each batch whole or not at all. Others go on meanwhile.
     ///
     /// It takes milliseconds, and as long as the journals need to be synced. Files that do not
     /// change any more get a second name, by a hard link; so they take no room until this store has
@@ -627,8 +627,8 @@ impl DiskStore {
     /// They and the manifest get their names last. After a crash any part of these may be there.
     ///
     /// If files cannot be linked, those that an `earlier` checkpoint has as well are linked from
-    /// there. They are known by their number, all that the manifest says of them, and the time at
-    /// which they were written. So only what is new is copied.
+    /// there. They are known by their number, their description in the manifest, and the time at
+    /// which they were written. So only new files are copied.
     ///
     /// # Errors
     /// Those of [`checkpoint`](DiskStore::checkpoint); [`Error::Missing`] and [`Error::Corrupt`]
@@ -659,7 +659,7 @@ impl DiskStore {
     /// Reads all files and checks them.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] with the first place at which a file is not what was written;
+    /// [`Error::Corrupt`] with the first offset at which a file differs from its checksum;
     /// [`Error::Io`].
     pub fn verify(&self) -> Result<(), Error> {
         let version = self.core().versions.current_arc();
@@ -677,7 +677,7 @@ impl DiskStore {
     /// and the directory is free when it has ended.
     ///
     /// # Errors
-    /// [`Error::Io`] if what was written could not be moved from the journal to a run. It is in the
+    /// [`Error::Io`] if writes could not be moved from the journal to a run. They are in the
     /// journal still.
     pub fn close(&self) -> Result<(), Error> {
         self.owner.stop();

@@ -7,7 +7,7 @@
 //! is held for a copy of a batch only.
 //!
 //! **WRITE-1** Groups are written, applied and published one after the other, each under
-//! `write_state`. **WRITE-2** What is published was written to the journal before, and, if its
+//! `write_state`. **WRITE-2** A published change was written to the journal before, and, if its
 //! writer wants that, synced. **WRITE-3** After an error nothing of the group is applied.
 
 mod memtable_pool;
@@ -94,7 +94,7 @@ impl Writer {
             return outcome.clone().expect("it was just there");
         }
         let mut write_state = self.core.write_state.lock();
-        // From now on, writers begin the next group.
+        // Writers begin the next group from now on.
         self.queue.lock().gathering = None;
         let result = self.write_group(&mut write_state, &mut group.batches.lock());
         drop(write_state);
@@ -104,7 +104,7 @@ impl Writer {
         result
     }
 
-    /// Does what [`commit_once`](Writer::commit_once) does, without waiting.
+    /// Like [`commit_once`](Writer::commit_once), but does not wait.
     fn commit_at_once(&self, batch: &Batch, sync: bool) -> Result<(), Error> {
         if sync || batch.bytes() > AT_ONCE_BYTES {
             return Err(Error::WouldBlock);
@@ -150,8 +150,8 @@ impl Writer {
             }
             drop(batches);
         }
-        // A group that is full stays with its leader, which need not be asked: it closes what is
-        // gathered then, which only means that the group after the next is begun earlier.
+        // A group that is full stays with its leader, which need not be asked: it closes the
+        // gathering group then, which only means that the group after the next is begun earlier.
         let group = queue.reusable.take().unwrap_or_default();
         group.batches.lock().add(batch, sync);
         queue.gathering = Some(Arc::clone(&group));
@@ -216,7 +216,7 @@ impl Writer {
             Ok(written) => written,
             Err(_) if is_injected(InjectedFault::Unwritten) => return Ok(()),
             Err(error) => {
-                // If it stays unknown what is there, nothing may follow it.
+                // Nothing may follow remains that are unknown.
                 let cut = write_state.journal.cut();
                 let _ = cut.map_err(|error| self.core.status.make_read_only(error));
                 return Err(error);
@@ -259,7 +259,7 @@ impl Writer {
         active.bytes() >= self.core.full_memtable_bytes() / 2 && self.next_journal.want()
     }
 
-    /// Makes all durable that is in the journal. A failure is final: what the system still has in
+    /// Makes the whole journal durable. A failure is final: bytes that the system still has in
     /// memory may never be written, and another sync would not tell.
     fn sync_journal(&self, journal: &mut Journal, next_seq: u64) -> Result<(), Error> {
         let to_sync = journal.to_sync();
@@ -382,7 +382,8 @@ impl Writer {
             .prepare(&*self.core.directory, self.core.store)
     }
 
-    /// Makes ready what writers will need soon. Without it, the writer that needs it makes it.
+    /// Makes ready the journal and the memory that writers will need soon. Without it, the writer
+    /// that needs them makes them.
     pub(crate) fn prepare(&self) {
         let _begun = self.prepare_journal();
         self.memtable_pool.prepare(self.core.full_memtable_bytes());

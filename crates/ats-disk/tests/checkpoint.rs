@@ -1,7 +1,6 @@
 //! The machine stops at any call of a history in which checkpoints are made, and anything may
-//! survive of what was not synced: the source is what it would be without them, and a checkpoint is
-//! what the store was at its moment, or no store. The two share files, so what one of them does
-//! must not change the other.
+//! survive of the unsynced writes: the source is as it would be without them, and a checkpoint is
+//! the store at its moment, or no store. The two share files, so neither must change the other.
 //!
 //! With `ATS_DISK_CRASH_SECONDS` in the environment, other histories are visited for so long.
 
@@ -64,7 +63,7 @@ fn content(store: &DiskStore) -> Result<Content, Error> {
     Ok(content)
 }
 
-/// Opens a checkpoint, which must be what was meant; `None` if there is no store, or if it is not
+/// Opens a checkpoint, which must be the expected one; `None` if there is no store, or if it is not
 /// described.
 fn open(
     setup: &Setup,
@@ -129,7 +128,7 @@ fn check(setup: &Setup, fs: &SimFs, made: &Made, call: u64, writes: bool) -> Res
     store.close().map_err(wrong)
 }
 
-/// Visits what may survive at a point. How many images there were.
+/// Visits the images that may survive at a point. Returns their number.
 fn stop(
     setup: &Setup,
     point: &Point,

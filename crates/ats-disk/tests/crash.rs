@@ -1,6 +1,6 @@
-//! The machine stops at any call, and anything may survive of what was not synced: a store that is
-//! opened again contains what it did after some write, and no synced write is lost. The module
-//! `sim` tells what a machine may do to a store.
+//! The machine stops at any call, and anything may survive of the unsynced writes: a store that is
+//! opened again has its contents after some write, and no synced write is lost. The module `sim`
+//! tells how a machine may treat a store.
 //!
 //! The number of points that are visited is printed with `--nocapture`. With
 //! `ATS_DISK_CRASH_SECONDS` in the environment, other histories are visited for so long.

@@ -102,7 +102,7 @@ fn more_files_are_read_than_may_be_open() {
         store.compact().expect("merged");
     });
     set_open_files(1);
-    // That which is open may have been merged.
+    // The open file may have been compacted.
     check(&store, 1000);
     assert_eq!(open_files(), 1);
     // A caller that may not block opens no file.
@@ -161,7 +161,7 @@ fn small_stores_that_are_written_to_have_two_descriptors() {
     }
     // A directory and a journal each.
     assert_eq!(count_runs(), (HARDLY_READ, 2 * STORES + HARDLY_READ));
-    // What is in memory needs no file.
+    // Records in memory need no file.
     for (number, store) in stores.iter().enumerate() {
         for _ in 0..100 {
             get(store, number);
@@ -174,7 +174,7 @@ fn small_stores_that_are_written_to_have_two_descriptors() {
     };
     assert!((0..STORES - HARDLY_READ).all(|number| !is_open(number)));
     drop(stores);
-    // Files that are read stay open, whatever else is opened.
+    // Files that are read stay open, however many others are opened.
     let read = with_files(&directory.path().join("read"), 3);
     let files: usize = read.info().runs.iter().map(|run| run.files).sum();
     assert!(files > HARDLY_READ, "{files} files");
@@ -234,7 +234,7 @@ fn a_store_that_is_not_in_use_has_one_descriptor() {
     assert_eq!(store.info().syncs, syncs + 1);
     store.close_logs().expect("closed");
     assert_eq!(store.info().syncs, syncs + 1);
-    // To open a file can take long.
+    // Opening a file can take long.
     let put = |key: &[u8], value: &[u8]| {
         let mut batch = Batch::new();
         batch.put(key, value)?;
@@ -254,7 +254,7 @@ fn a_store_that_is_not_in_use_has_one_descriptor() {
     let values = [b"a", b"b", b"c", b"d", b"e"].map(|key| store.get(key).expect("read"));
     let expected = ["1", "2", "3", "4", "5"].map(|value| Some(value.as_bytes().to_vec()));
     assert_eq!(values, expected);
-    // The journal is one that this opening has not begun; what is there is another file.
+    // The journal is one that this opening has not begun; the existing file is another one.
     store.put(b"f", b"6").expect("written");
     store.close_logs().expect("closed");
     let names = fs::read_dir(directory.path()).expect("listed");

@@ -1,5 +1,5 @@
-//! Calls fail, the disk is full, bits flip: a store then says so or is right, and loses nothing of
-//! what it has acknowledged.
+//! Calls fail, the disk is full, bits flip: a store then says so or is right, and loses no
+//! acknowledged write.
 
 mod sim;
 

@@ -1,4 +1,4 @@
-//! A disk that is full: what is there can be read and opened, deletes are taken, and they give
+//! A disk that is full: records can be read and the store opened, deletes are taken, and they give
 //! room.
 
 mod sim;
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 type Records = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// A store on a machine with a small disk, and what is in it.
+/// A store on a machine with a small disk, and its expected records.
 struct Full {
     fs: SimFs,
     store: Option<DiskStore>,
@@ -100,14 +100,14 @@ impl Full {
             match self.store().work() {
                 Ok(true) => {}
                 Ok(false) => return,
-                // As the threads of a store do, it goes on.
+                // The store goes on, as its threads do.
                 Err(error) => assert!(is_full(&error), "{error}"),
             }
         }
         panic!("there is always something to do");
     }
 
-    /// Writes records until there is no room, also after what can be done was done. Returns their
+    /// Writes records until there is no room, even after all work that makes room. Returns their
     /// number.
     fn fill(&mut self, from: usize, random: &mut Random) -> usize {
         let (mut written, mut refused) = (0, 0);
@@ -181,7 +181,7 @@ fn deletes_give_room_on_a_full_disk() {
         full.work();
         full.compare(full.store());
         let deleted = before - content(&full);
-        // As much as a half of that can be written again.
+        // Half as much can be written again.
         full.fs.set_capacity(Some(capacity));
         let written = content(&full);
         full.fill(1_000_000, &mut random);

@@ -21,7 +21,8 @@ fn memory_is_kept_while_there_are_writes_and_given_back_after_them() {
     let store = DiskStore::open(directory.path(), options).unwrap();
     let end = Instant::now() + Duration::from_secs(60);
     let (mut most_free, mut most) = (0, 0);
-    // Until what a memtable has freed is seen, besides what is made ready ahead.
+    // The loop ends when memory that a memtable has freed is seen, besides the memory that is made
+    // ready ahead.
     let mut numbers = 0_u64..;
     while most_free <= 4 << 20 {
         assert!(Instant::now() < end, "only {most_free} were kept");

@@ -59,7 +59,7 @@ fn stores_share_a_budget() {
     };
     let stores: Vec<_> = directories.iter().map(open).collect();
 
-    // None of them fills what a memtable may have, 2 MiB: all together they have 12 MiB.
+    // Each store stays below the share of one memtable, 2 MiB: all together they have 12 MiB.
     let mut most = 0;
     for round in 0..10 {
         for store in &stores {
@@ -74,7 +74,8 @@ fn stores_share_a_budget() {
     assert!((10..200).contains(&flushes), "{flushes} flushes");
     assert!(info.iter().all(|info| info.memtable_bytes < 2 * MIB));
 
-    // One that writes much does not keep what others need for long, and is not stopped.
+    // A store that writes much does not keep for long the memory that others need, and is not
+    // stopped.
     put(&stores[0], 1500..60_000);
     assert!(stores[0].info().flushes >= 2);
     wait_for(memtables, 4 * MIB);

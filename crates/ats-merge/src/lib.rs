@@ -1,22 +1,22 @@
 //! Merges: functions that make one value out of an earlier and a later one.
 //!
-//! A [`Merge`] is *associative*: merging `a` with `b` and the result with `c` gives what merging
-//! `a` with the merge of `b` and `c` gives. It keeps the order of time: the earlier value stands
+//! A [`Merge`] is *associative*: merging `a` with `b` and the result with `c` gives the same as
+//! merging `a` with the merge of `b` and `c`. It keeps the order of time: the earlier value stands
 //! before the later one. So it does not matter which values are merged first, as long as neighbours
 //! in time are merged. Writes can be merged one by one into a value in memory, or be kept apart and
 //! merged later, in any groups.
 //!
 //! | merge | values | result | from |
 //! |---|---|---|---|
-//! | `replace`, `last` | any terms | the later one | what `put` does in all stores |
+//! | `replace`, `last` | any terms | the later one | `put` in all stores |
 //! | `first` | any terms | the earlier one | |
 //! | `{last, N}` | tuples of `N` elements or more | that of which the element `N` is greater; of two that are `==` the later one | timestamps of cells in Bigtable and Cassandra |
-//! | `sum` | numbers | what `+` gives | `uint64_sum_delete` of osmos, `UInt64AddOperator` of RocksDB |
-//! | `min`, `max` | any terms | what `erlang:min/2` and `max/2` give: the earlier one of two that are `==` | `MaxOperator` of RocksDB, `max(x)`, `min(x)` of FoundationDB |
+//! | `sum` | numbers | that of `+` | `uint64_sum_delete` of osmos, `UInt64AddOperator` of RocksDB |
+//! | `min`, `max` | any terms | that of `erlang:min/2` and `max/2`: the earlier one of two that are `==` | `MaxOperator` of RocksDB, `max(x)`, `min(x)` of FoundationDB |
 //! | `statistics` | numbers, and `{Min, Max, Sum, Count}` | the least and the greatest, the sum, and how many there were | |
 //! | `append` | proper lists, or binaries | the earlier one with the later one behind it | `StringAppendOperator` of RocksDB |
 //! | `union` | `ordsets`, or maps | the union; of two elements that are `==` the earlier one, of two values of the same key of a map the later one | joins of grow-only sets (Shapiro et al., 2011) |
-//! | `intersection` | `ordsets`, or maps | what both have, chosen as by `union`: `ordsets:intersection/2` leaves open which of two elements that are `==` | |
+//! | `intersection` | `ordsets`, or maps | the common elements, chosen as by `union`: `ordsets:intersection/2` leaves open which of two elements that are `==` | |
 //! | `{vector, [Merge]}` | tuples of that size | each element merged by its own merge; vectors in each other up to 8 deep | `uint64_vector_sum_delete` of osmos |
 //! | `{prune, Merge}` | as of `Merge`, which is `sum`, `append` or `union` | the same, but an empty value counts as missing | `delete` of osmos |
 //!
@@ -26,7 +26,7 @@
 //! are of the same kind, but not merged with each other.
 //!
 //! # Laws
-//! | merge | identity: merged with it, all stay what they are | base: what is older does not matter | counts as missing |
+//! | merge | identity: merged with it, all stay the same | base: older values do not matter | counts as missing |
 //! |---|---|---|---|
 //! | `replace`, `last` | | every value | |
 //! | `first`, `{last, N}`, `min`, `max`, `statistics` | | | |
@@ -40,8 +40,8 @@
 //! A value that counts as missing is neutral as the earlier one, so it makes no difference whether
 //! a store has removed it before the next value comes ([`Merge::is_absent`]). That is why
 //! `intersection` has none, and why 0 of `sum` stays: a counter that was counted down to 0 is
-//! there. Operands older than a base need not be read ([`Merge::is_base`]), and are not refused
-//! then, whatever they are.
+//! there. Operands older than a base need not be read ([`Merge::is_base`]), and are never refused
+//! then.
 //!
 //! Sums of floats are associative up to rounding, as floats are, and one order of adding may be
 //! larger than a number may be where another is not. A sum of 0 and `-0.0` is `0.0`, but for
@@ -52,8 +52,8 @@
 //! takes O(size) if both are tuples, lists, maps or bitstrings. `append`, `union` and
 //! `intersection` take O(size of both), of maps expected.
 //!
-//! Values are terms inside images, wherever they are kept. The result is a [`Merged`], which
-//! borrows what it can, and is itself a term of which an image can be made.
+//! Values are terms inside images in any memory. The result is a [`Merged`], which borrows from
+//! them where it can, and is itself a term of which an image can be made.
 
 mod lists;
 mod merge;

@@ -11,19 +11,19 @@ use std::fmt;
 /// A way of making one value of an earlier and a later one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Merge {
-    /// Of one value.
+    /// A merge of one value.
     Simple(Simple),
-    /// Of one value, and an empty one counts as missing. Of merges that know no empty value it is
-    /// the same as `Simple`.
+    /// A merge of one value, where an empty one counts as missing. It is the same as `Simple` for
+    /// merges that know no empty value.
     Pruned(Simple),
-    /// Of a tuple of this many values, each by itself.
+    /// A merge of a tuple of this many values, each by itself.
     Vector(Vec<Merge>),
 }
 
 /// The most vectors that are nested in each other.
 const MOST_DEPTH: usize = 8;
 
-/// From this number of elements on, merging two tuples takes long whatever is in them.
+/// Number of elements from which on merging two tuples takes long, even with small elements.
 const MANY: usize = 1_000;
 
 impl Merge {
@@ -100,7 +100,7 @@ impl Merge {
         let is_set = |merge: &Simple| matches!(merge, Simple::Union | Simple::Intersection);
         match self {
             Merge::Simple(merge) | Merge::Pruned(merge) if is_set(merge) => true,
-            // Those of numbers are equal.
+            // The results are equal as numbers under both rules for zeros.
             Merge::Simple(Simple::Statistics) => false,
             Merge::Simple(_) | Merge::Pruned(_) => self.needs_comparison(),
             Merge::Vector(merges) => merges.iter().any(Self::depends_on_zeros),
@@ -120,9 +120,9 @@ impl Merge {
         }
     }
 
-    /// The value of a key that had none before. That is the value, but of `statistics` a number is
-    /// spelled out as the tuple. Merging what is spelled out gives the same as merging what is not.
-    /// O(number of elements of vectors). The value must be one that the merge
+    /// Returns the value of a key that had none before. That is the value itself, but `statistics`
+    /// spells out a number as the tuple. Merging spelled out values gives the same as merging
+    /// others. O(number of elements of vectors). The value must be one that the merge
     /// [accepts](Merge::accepts).
     pub fn expand<'m, H: Host>(&self, value: ImageRef<'m, H>) -> Merged<'m, H> {
         match self {
@@ -168,8 +168,9 @@ impl Merge {
         }
     }
 
-    /// Returns `true` if a key with this value counts as missing. Such a value is neutral: what is
-    /// merged with it stays what it is. The `delete` of osmos. O(number of elements of vectors).
+    /// Returns `true` if a key with this value counts as missing. Such a value is neutral: merging
+    /// it with another one changes nothing. The `delete` of osmos. O(number of elements of
+    /// vectors).
     pub fn is_absent<T: TermRef>(&self, value: T) -> bool {
         match self {
             Merge::Simple(_) => false,

@@ -27,7 +27,7 @@ pub enum Merged<'m, H> {
 }
 
 impl<H: Host> Merged<'_, H> {
-    /// It as a term.
+    /// Returns the result as a term.
     pub fn term(&self) -> MergedTerm<'_, H> {
         match self {
             Merged::Earlier(term) | Merged::Later(term) => MergedTerm(Where::Image(*term)),

@@ -48,7 +48,7 @@ fn is_ordered<H: Host>(list: ImageRef<'_, H>, zeros: Zeros) -> bool {
     }
 }
 
-/// An ordered set, with what its elements are compared by.
+/// An ordered set, with the keys by which its elements are compared.
 struct Set<'m, H> {
     elements: Vec<ImageRef<'m, H>>,
     /// The keys of the elements, one behind the other; none if all elements of both sets are small
@@ -154,7 +154,7 @@ pub(crate) fn union<'m, H: Host>(
             if order.is_lt() {
                 union.push(b.elements[later_at]);
             }
-            // Of two that are equal the earlier one stays.
+            // The earlier of two equal elements stays.
             if order.is_gt() {
                 break;
             }

@@ -28,7 +28,7 @@ pub enum Simple {
     Append,
     /// Unites ordered sets, or maps.
     Union,
-    /// Keeps what both of two ordered sets, or maps, have.
+    /// Keeps the elements that are in both of two ordered sets, or maps.
     Intersection,
     /// Keeps the least, the greatest, the sum and the number of numbers.
     Statistics,

@@ -14,7 +14,7 @@ struct Statistics<'m, H> {
     min: ImageRef<'m, H>,
     max: ImageRef<'m, H>,
     sum: ImageRef<'m, H>,
-    /// At least 1.
+    /// The number of samples, at least 1.
     count: Integer,
 }
 
@@ -64,8 +64,8 @@ pub(crate) fn expand<H: Host>(term: ImageRef<'_, H>) -> Merged<'_, H> {
     }
 }
 
-/// Those of the samples of both. Of two numbers that are `==` the earlier one is the least and the
-/// greatest.
+/// Returns the statistics of the samples of both. The earlier one of two numbers that are `==` is
+/// the least and the greatest.
 pub(crate) fn merge<'m, H: Host>(
     earlier: ImageRef<'m, H>,
     later: ImageRef<'m, H>,

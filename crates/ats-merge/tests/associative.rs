@@ -62,7 +62,7 @@ fn accepts(merge: &Merge, term: &Term, zeros: Zeros) -> bool {
     merge.accepts(object.element(0), zeros)
 }
 
-/// Returns what a value is when nothing was there before.
+/// Returns the value of a key that had none before.
 fn expand(merge: &Merge, term: &Term, zeros: Zeros) -> Term {
     let object = Term::from((term.clone(), 0));
     let mut image = ImageBuilder::new(zeros);
@@ -167,7 +167,7 @@ fn merge_and_values(zeros: Zeros) -> BoxedStrategy<(Merge, [Term; 3])> {
     let sets = sets.boxed();
     let maps = map().boxed();
     let integers = prop_oneof![integer(), (-1..2_i64).prop_map(Term::from)].boxed();
-    // Of pruned merges, empty values of either kind go with all others.
+    // Empty values of either kind go with all other values of pruned merges.
     let or_empty = |values: &BoxedStrategy<Term>, empty: [Term; 2]| {
         let [first, second] = empty.map(Just);
         prop_oneof![3 => values.clone(), 1 => first, 1 => second].boxed()
@@ -254,7 +254,7 @@ proptest! {
         check(&merge, &values, zeros)?;
     }
 
-    /// A store may remove what counts as missing, or not, before the next value comes.
+    /// A store may remove a value that counts as missing, or not, before the next value comes.
     #[test]
     fn what_counts_as_missing_is_neutral(
         (zeros, (merge, [earlier, later, _])) in with_zeros(any_merge_and_values),
@@ -276,7 +276,7 @@ proptest! {
         }
     }
 
-    /// It makes no difference whether values are spelled out before they are merged.
+    /// Spelled out values are merged like others.
     #[test]
     fn spelling_out_is_part_of_merging(
         (zeros, (merge, [a, b, _])) in with_zeros(any_merge_and_values),
@@ -293,8 +293,7 @@ proptest! {
         }
     }
 
-    /// As long as floats do not round. A sum of an integer and a float is a float, whichever came
-    /// first.
+    /// Floats that do not round. A sum of an integer and a float is a float, whichever came first.
     #[test]
     fn sums_of_floats_are_associative_as_far_as_they_are_exact(
         values in [number_of_quarters(), number_of_quarters(), number_of_quarters()],
@@ -465,7 +464,7 @@ fn merges_with_arguments_do_what_their_names_say() {
     }
 }
 
-/// As an argument of another merge.
+/// Returns a term with a merge as an argument of another one.
 fn with_term(name: &str, argument: impl Into<Term>) -> Term {
     Term::from((atom(name), argument.into()))
 }

@@ -68,7 +68,7 @@ pub(super) fn all(
     Ok((evidence, has_operands))
 }
 
-/// Has a record tell what it is of.
+/// Adds a record to the evidence.
 fn add_record(evidence: &mut Evidence, key: &[u8], value: &[u8]) {
     match one_of_several(key, value) {
         Some((key, object)) => evidence.meet_alone(key, object),
@@ -76,8 +76,7 @@ fn add_record(evidence: &mut Evidence, key: &[u8], value: &[u8]) {
     }
 }
 
-/// Has the next records tell what they are of, as many at most. Returns `true` if they have
-/// operands.
+/// Adds the next records to the evidence, as many at most. Returns `true` if they have operands.
 fn add_records(salvage: &mut Salvage, most: usize, evidence: &mut Evidence) -> Result<bool, Error> {
     let mut has_operands = false;
     for _ in 0..most {

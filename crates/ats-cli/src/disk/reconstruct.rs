@@ -1,6 +1,5 @@
-//! The description of a table whose file says nothing any more, from the merge operator, the
-//! records and the options. The options need to say only what the others leave open, and they must
-//! not contradict.
+//! The reconstruction of a lost description, from the merge operator, the records and the options.
+//! The options need to say only the part that the others leave open, and they must not contradict.
 
 use super::evidence;
 use super::table::{Table, mismatch};
@@ -71,12 +70,12 @@ pub(super) fn reconstruct(
     };
     possible.retain(fits);
     let mut chosen = choose(possible, evidence.possible(), table)?;
-    // Not every record was read, so it is not known that all are of the newer kind.
+    // Some records were not read, and may be of the older kind.
     chosen.has_shared = chosen.table_type.is_bag();
     Ok(Some(chosen))
 }
 
-/// The one of these that it is, or else the question for what is missing.
+/// Chooses the only description that fits, or asks for the missing part.
 fn choose(
     mut fitting: Vec<Description>,
     by_records: &[Description],
@@ -94,7 +93,7 @@ fn choose(
         (one.table_type, one.key_position) == (first.table_type, first.key_position)
     };
     if fitting.iter().all(is_same) {
-        // Where both rules for zeros will do, nothing is lost by keeping zeros apart.
+        // Nothing is lost by keeping zeros apart if both rules for them fit.
         fitting.sort_by_key(|one| one.zeros == Zeros::Same);
         return Ok(fitting.swap_remove(0));
     }

@@ -1,4 +1,4 @@
-//! `ats disk salvage`: what is left of a damaged store becomes a new one.
+//! `ats disk salvage`: makes a new store of the readable records of a damaged one.
 
 use super::reconstruct::reconstruct;
 use super::survey::survey;

@@ -1,4 +1,4 @@
-//! `ats disk stat`: what a store has.
+//! `ats disk stat`: shows the contents of a store.
 
 use super::survey::{LIVE, operator, survey_live};
 use super::table::{self, Table};

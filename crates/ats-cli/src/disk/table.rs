@@ -18,7 +18,7 @@ pub(super) enum Table {
     Described(Description),
     /// Nothing, because of this.
     Spoilt(String),
-    /// It is not there.
+    /// The file does not exist.
     Missing,
 }
 

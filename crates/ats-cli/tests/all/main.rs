@@ -1,4 +1,4 @@
-//! Commands that start other programs: what they hand over, and what they tell the shell.
+//! Commands that start other programs: the arguments that they hand over, and their exit codes.
 
 mod bench;
 mod trial;

@@ -60,7 +60,7 @@ fn application_and_folder_are_needed() {
     }
 }
 
-/// With a real Erlang, and modules that are compiled here.
+/// Test with a real Erlang, and modules that are compiled here.
 #[test]
 fn copied_application_calls_ats() {
     let directory = Directory::new();
@@ -89,7 +89,7 @@ fn copied_application_calls_ats() {
         .collect();
     let modules: Vec<_> = modules.iter().map(|path| path.as_path()).collect();
     compile(&here.join("ats/ebin"), &modules);
-    // It is asked for the functions that it has.
+    // The module is asked for its own functions.
     let known = directory.file(
         "ats.erl",
         "-module(ats). -export([info/1]). info(_) -> none.",
@@ -105,7 +105,7 @@ fn copied_application_calls_ats() {
     let original = std::fs::read(here.join("mine-1/ebin/mine.beam")).expect("there");
     assert_ne!(beam, original);
 
-    // It is there already, and the text is that of Erlang.
+    // The folder exists already, and the text is that of Erlang.
     let output = run(&["try", "--ats", "ats", "mine-1", "out"]);
     assert_eq!(code(&output), 3, "{output:?}");
     assert!(

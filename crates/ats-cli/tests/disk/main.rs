@@ -1,4 +1,4 @@
-//! The command `ats disk` on real stores: what it prints, and what it tells the shell.
+//! The command `ats disk` on real stores: its output, and its exit codes.
 
 mod common;
 mod stores;

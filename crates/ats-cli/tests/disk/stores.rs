@@ -166,7 +166,7 @@ fn damage_is_named_and_the_rest_is_saved() {
     assert_eq!(store.get(&[b'k', 0]), Ok(None));
     store.close().expect("closed");
     assert_eq!(code(&ats(&["disk", "verify"], &[&target])), 0);
-    // Not over another store.
+    // Another store is not overwritten.
     let again = ats(&["disk", "salvage"], &[&path, &target]);
     assert_eq!(code(&again), 3);
     assert!(text(&again.stderr).contains("has files"));
@@ -291,7 +291,7 @@ fn a_store_that_is_open_is_shown_as_it_is_now() {
     assert_eq!(closed["is_live"], false);
 }
 
-/// As `head` does.
+/// The reader leaves early, like `head`.
 #[test]
 fn a_reader_may_leave() {
     let directory = Directory::new();

@@ -340,7 +340,7 @@ fn the_merge_can_be_told() {
     assert_eq!(read.as_deref().map(|value| &value[4..]), Some(&object[..]));
 }
 
-/// Options do not change what is described.
+/// Options do not change a description that exists.
 #[test]
 fn options_do_not_contradict_a_description() {
     let directory = Directory::new();

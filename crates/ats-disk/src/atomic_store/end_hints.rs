@@ -29,21 +29,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// See the [module](self).
 #[derive(Default)]
 pub(crate) struct EndHints {
-    /// `true` if writers tell of what they write.
+    /// `true` if writers register the keys that they write.
     is_active: AtomicBool,
     /// `true` if all writers under way tell.
     is_ready: AtomicBool,
     known: Mutex<Known>,
-    /// A claim has ended, or what was being written is written.
+    /// Notified when a claim ends, and when registered keys are written.
     changed: Condvar,
 }
 
 #[derive(Default)]
 struct Known {
-    /// Of each end, the outermost key at which a record may be. `None` if nothing is known.
+    /// The outermost key of each end at which a record may be; `None` if nothing is known.
     ends: [Option<Vec<u8>>; 2],
-    /// Of the walk that looks for an end, if there is one: the outermost key that was being written
-    /// since it began.
+    /// The outermost key of each end that was being written since a walk began to look for that
+    /// end.
     watched: [Option<Watched>; 2],
     /// The keys that are being written.
     written: Vec<Vec<u8>>,
@@ -91,7 +91,7 @@ fn move_out(end: End, moved: &mut Vec<u8>, key: &[u8]) {
     }
 }
 
-/// While this lives, keys are being written.
+/// Registration of keys that are being written, until it is dropped.
 pub(crate) struct Written<'e> {
     hints: &'e EndHints,
     keys: Vec<Vec<u8>>,
@@ -114,7 +114,7 @@ impl Drop for Written<'_> {
     }
 }
 
-/// While this lives, no record is written beyond a key.
+/// Claim of an end: until it is dropped, no record is written beyond its key.
 pub(crate) struct Claim<'e> {
     hints: &'e EndHints,
     end: End,
@@ -223,7 +223,7 @@ impl EndHints {
         key: &[u8],
     ) -> Result<Claim<'_>, Error> {
         if !self.is_ready.load(Ordering::Acquire) {
-            // Not all writers tell what they write: the walk could not wait for them.
+            // Some writers do not register their keys yet, so the walk could not wait for them.
             return Err(Error::WouldBlock);
         }
         self.known.lock().claimed.push((end, key.to_vec()));
@@ -347,7 +347,7 @@ mod tests {
     fn what_a_walk_may_not_have_seen_is_not_passed() {
         let hints = EndHints::default();
         drop(hints.walk(End::First, || true));
-        // It is being written when the walk begins,
+        // The key is being written when the walk begins,
         let written = hints.write(BLOCK, keys(&["c"])).unwrap();
         let mut walk = hints.walk(End::First, || true);
         drop(written);
@@ -358,7 +358,7 @@ mod tests {
         drop(hints.write(BLOCK, keys(&["x", "e", "g"])).unwrap());
         walk.note(b"k");
         assert_eq!(from(&hints, End::First).as_deref(), Some("e"));
-        // Of two walks, one moves the end.
+        // One of two walks moves the end.
         let mut one = hints.walk(End::First, || true);
         let mut other = hints.walk(End::First, || true);
         other.note(b"z");

@@ -33,7 +33,7 @@ const END: u8 = 0x02;
 const HASH_BYTES: usize = size_of::<u64>();
 /// Bytes that the key of a record has besides the key of the value.
 pub(super) const SUFFIX_BYTES: usize = 1 + HASH_BYTES + NUMBER_BYTES;
-/// In the length of a value that is a record of its own.
+/// Flag in the length of a value that is a record of its own.
 const ALONE: u32 = 1 << 31;
 
 /// A record, as it is read.

@@ -18,7 +18,7 @@ const MOST_AT_ONCE: usize = 512;
 pub(super) struct KeyValues {
     key: Vec<u8>,
     bytes: Vec<u8>,
-    /// In the order in which they were read, until they are sorted.
+    /// The values in the order in which they were read, until they are sorted.
     values: Vec<OneValue>,
     /// `true` if they are one record.
     is_shared: bool,
@@ -34,7 +34,7 @@ struct OneValue {
 }
 
 impl KeyValues {
-    /// No values yet. Keeps the keys of records, so that single values can be removed.
+    /// Begins without values. Keeps the keys of records, so that single values can be removed.
     pub(super) fn to_change() -> Self {
         KeyValues {
             record_keys: Some(Vec::new()),
@@ -94,7 +94,7 @@ impl KeyValues {
 
     /// Puts the values in their order.
     fn sort(&mut self) {
-        // Those that share a record are in their order.
+        // The sort is stable: values that share a record stay in their order.
         self.values.sort_by_key(|value| value.place);
     }
 

@@ -44,7 +44,7 @@ enum Piece {
 
 /// The runs that a compaction reads.
 struct Inputs {
-    /// From the newest to the oldest.
+    /// The input runs, from the newest to the oldest.
     runs: Vec<Arc<StoredRun>>,
     /// `true` if nothing is older.
     is_bottom: bool,
@@ -66,8 +66,8 @@ impl Inputs {
         files.map(|file| file.key_bytes + file.value_bytes).sum()
     }
 
-    /// Returns the entry that remains of one that is the only one of its key here. As long as there
-    /// may be something older it stays what it was when it was written; if not, it is the value, or
+    /// Returns the entry left of a sole entry: the only one of its key in the inputs. While
+    /// something older may exist, it stays as it was written. Otherwise it becomes the value, or
     /// vanishes if that counts as missing.
     fn only(
         &self,
@@ -319,7 +319,7 @@ impl Executor {
             ..Edit::default()
         };
         if let Err(error) = self.files.write_edit(&mut manifest, edit) {
-            // Those that were noted are there still, and the compaction goes on with them.
+            // Compactions that were noted remain in the manifest, and this one goes on with them.
             let compactions = &manifest.contents().compactions;
             let noted = |file: &&FileMeta| {
                 compactions

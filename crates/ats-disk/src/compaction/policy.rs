@@ -71,7 +71,7 @@ pub(super) fn choose(sizes: &[Size], effort: Effort) -> Option<Range<usize>> {
     if sizes.len() < 2 {
         return None;
     }
-    // All of them, when what is newer than the oldest has become much.
+    // All runs are compacted when the newer ones have grown large beside the oldest.
     let (oldest, newer) = sizes.split_last()?;
     let newer_bytes: u64 = newer.iter().map(|run| run.bytes).sum();
     let is_much = newer_bytes.saturating_mul(100) >= oldest.bytes.saturating_mul(percent);
@@ -196,10 +196,10 @@ mod tests {
         assert_eq!(choose(&free(&[640]), idle), None);
     }
 
-    /// However writes come, the number of runs stays small, and so does what is written again.
+    /// The number of runs and the rewritten bytes stay small in any order of writes.
     #[test]
     fn work_is_proportional_to_writes() {
-        // With a pause after each memtable, or none.
+        // Writes with a pause after each memtable, and without pauses.
         let efforts = [(DUE, 12, 8.0), (Effort::idle(), 6, 15.0)];
         for (effort, most_runs, most_written) in efforts {
             let (mut runs, mut written) = (Vec::new(), 0);

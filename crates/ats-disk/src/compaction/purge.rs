@@ -1,12 +1,12 @@
-//! Purging: files of a run are written again without what newer runs hide.
+//! Purging: files of a run are written again without entries that newer runs hide.
 //!
-//! A compaction of all runs needs as much room as all that is left of them. Where there is not so
-//! much, a file at a time gives room, or a few neighbours that are small: what is left of them is
-//! at most as large, and then they are removed.
+//! A compaction of all runs needs as much room as its result. Where there is less, files give room
+//! one at a time, or a few small neighbours together: their new files are at most as large, and
+//! then the old ones are removed.
 //!
-//! Of a key, newer runs hide what a file has if one of them has a value or a delete of it, or
-//! deletes a range with it. Then no reader comes to the file for this key. An operand hides
-//! nothing. So the run is what it was for all readers, and values are not merged.
+//! Newer runs hide a key of a file if one of them has a value or a delete of it, or deletes a range
+//! with it. Then no reader comes to the file for this key. An operand hides nothing. So the purged
+//! run is the same for all readers, and values are not merged.
 
 use super::{Claim, Claims, Compactor};
 use crate::cursor::{MergeCursor, Source};
@@ -23,7 +23,7 @@ const READ_AHEAD_BYTES: usize = 64 << 10;
 /// A file is written again if at least this part of its content is hidden.
 const LEAST_PART: u64 = 16;
 
-/// Files to be purged, and what is newer.
+/// Files to be purged, and the newer runs.
 struct Purge {
     run: Arc<StoredRun>,
     /// Neighbours in the order of their keys, or one alone.
@@ -91,7 +91,7 @@ impl Compactor {
         None
     }
 
-    /// Writes what is left of the files, and puts that in their place.
+    /// Writes the visible entries of the files to a new file, and puts that in their place.
     fn purge(&self, purge: &Purge) -> Result<(), Error> {
         let purged = self.write_purged(purge)?;
         let mut meta = purge.run.meta.clone();
@@ -124,8 +124,8 @@ impl Compactor {
         Ok(())
     }
 
-    /// Gives up compactions that were begun and are not going on, with what they have written.
-    /// Returns `true` if there were any.
+    /// Gives up compactions that were begun and are not going on, with the files that they have
+    /// written. Returns `true` if there were any.
     pub(crate) fn give_up_compactions(&self) -> Result<bool, Error> {
         let mut manifest = self.files.manifest.lock();
         let claimed = self.claims.lock().claimed.clone();
@@ -155,7 +155,7 @@ impl Compactor {
         Ok(true)
     }
 
-    /// Writes what is left of the files, if something is.
+    /// Writes the visible entries of the files, if there are any.
     fn write_purged(&self, purge: &Purge) -> Result<Option<FileMeta>, Error> {
         let deletes = purge
             .files

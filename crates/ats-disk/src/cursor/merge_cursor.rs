@@ -26,22 +26,23 @@ pub(crate) struct Source {
     pub(crate) range_deletes: Option<Deleted>,
 }
 
-/// Walks over the keys of several sources, each key once, with what all of them say of it. Keys
-/// that only have what was deleted with a range are left out, and not read where the range is long.
+/// A walk over the keys of several sources, each key once, with the entries of all sources. Keys
+/// that a deleted range hides are left out, and are not read where the range is long.
 ///
 /// The sources are few, at most some dozens; so the least of their keys is found by looking at all
 /// of them, and no heap is kept. The cursor compares *heads*, the first eight bytes of each key as
 /// a number, which lie side by side. Keys themselves are compared only where heads are the same.
 pub(crate) struct MergeCursor {
-    /// From the newest to the oldest.
+    /// The sources, from the newest to the oldest.
     sources: Vec<Source>,
-    /// Of each source the head of its key; at its end one that no other head is behind.
+    /// The head of the key of each source; at its end the greatest head in the direction of the
+    /// walk.
     heads: Vec<u64>,
     direction: Direction,
     /// The sources that stand on the present key, in the order of `sources`.
     here: Vec<usize>,
     has_range_deletes: bool,
-    /// Of each source, whether all that is left in the direction is deleted.
+    /// `true` for each source whose remaining keys in this direction are all deleted.
     is_over: Vec<bool>,
     /// The number of deleted keys that were passed since one that is not.
     passed: u32,
@@ -50,7 +51,7 @@ pub(crate) struct MergeCursor {
 }
 
 impl MergeCursor {
-    /// Of sources from the newest to the oldest.
+    /// Makes a cursor over sources, from the newest to the oldest.
     pub(crate) fn new(sources: Vec<Source>) -> Self {
         MergeCursor {
             has_range_deletes: sources.iter().any(|source| source.range_deletes.is_some()),
@@ -64,7 +65,7 @@ impl MergeCursor {
         }
     }
 
-    /// Does what [`Cursor::seek`] does.
+    /// Like [`Cursor::seek`], over all sources.
     pub(crate) fn seek(
         &mut self,
         may_block: Option<MayBlock>,
@@ -130,7 +131,8 @@ impl MergeCursor {
         Ok(())
     }
 
-    /// The source with a range that deletes what all sources have that stand on the present key.
+    /// Returns the source with a range that deletes the entries of all sources that stand on the
+    /// present key.
     #[inline]
     pub(crate) fn deleting_source(&self) -> Option<usize> {
         match self.has_range_deletes {
@@ -218,7 +220,7 @@ impl MergeCursor {
             if self.heads[index] != next {
                 continue;
             }
-            // At its end it may have the same head as a key.
+            // A source at its end may have the same head as a key.
             let Some(key) = self.key_of(index) else {
                 continue;
             };
@@ -261,8 +263,8 @@ impl MergeCursor {
         }
     }
 
-    /// The oldest source, if it stands on the key and nothing newer hides what it has: no value, no
-    /// delete, and no range that was deleted.
+    /// Returns the oldest source, if it stands on the key and no newer value, delete or deleted
+    /// range hides its entries.
     pub(crate) fn visible_source(&self) -> Option<&dyn Cursor> {
         let key = self.key()?;
         let (oldest, newer) = self.sources.split_last()?;
@@ -282,7 +284,7 @@ impl MergeCursor {
         }
     }
 
-    /// Gathers what the sources say of the key, until what is older does not matter.
+    /// Gathers the entries of the key from the sources, until older ones do not matter.
     pub(crate) fn gather(&self, operator: Option<&dyn MergeOperator>, chain: &mut Chain) {
         chain.clear();
         let Some(key) = self.key() else {

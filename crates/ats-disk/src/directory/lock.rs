@@ -29,7 +29,7 @@ pub(crate) struct DirectoryLock {
     lock: Mutex<Option<Lock>>,
 }
 
-/// While this lives, no other store opens the directory.
+/// Guard that keeps other stores from opening the directory.
 pub(crate) struct DirectoryGuard {
     _lock: Lock,
 }

@@ -7,10 +7,10 @@
 //!
 //! # How much is copied
 //! Merging a long value with one short value after the other copies the long one each time. So
-//! values wait on a stack until what comes next is at least half as long, as runs do in the α-stack
-//! sort of N. Auger, C. Nicaud and C. Pivoteau (*Merge strategies: from merge sort to timsort*,
-//! 2015), with α = 2. Of `n` operands that are put one behind the other each byte is copied O(log
-//! n) times.
+//! values wait on a stack until the next is at least half as long, as runs do in the α-stack sort
+//! of N. Auger, C. Nicaud and C. Pivoteau (*Merge strategies: from merge sort to timsort*, 2015),
+//! with α = 2. Of `n` operands that are put one behind the other each byte is copied O(log n)
+//! times.
 //!
 //! # When the operator fails
 //! It may refuse values, and it may panic: both is [`Error::Merge`] here. Operands that could not
@@ -105,7 +105,7 @@ struct Entry {
 }
 
 impl Chain {
-    /// No entries.
+    /// Makes a chain without entries.
     pub(crate) fn new() -> Self {
         Self::default()
     }
@@ -172,15 +172,15 @@ impl Chain {
         Ok((!is_absent).then_some(value))
     }
 
-    /// Makes as few entries as possible of these, that say the same: one, or none.
+    /// Makes as few entries as possible of these, with the same meaning: one, or none.
     ///
-    /// `is_bottom` says that nothing older exists. Then an operand becomes a [`Kind::Put`], and
-    /// what says that the key is missing vanishes. Elsewhere an operand that needs nothing older
-    /// becomes a `Put`, and so do operands on a [`Kind::Delete`]. Time as of
+    /// `is_bottom` says that nothing older exists. Then an operand becomes a [`Kind::Put`], and an
+    /// entry that makes the key missing vanishes. Elsewhere an operand that needs nothing older
+    /// becomes a `Put`, and so do operands on a [`Kind::Delete`]. It takes as long as
     /// [`value`](Chain::value).
     ///
     /// # Errors
-    /// As of [`value`](Chain::value). The entries are exactly what they were then, at the bottom,
+    /// Those of [`value`](Chain::value). The entries stay exactly as they were then, at the bottom,
     /// too.
     pub(crate) fn collapse(
         &mut self,

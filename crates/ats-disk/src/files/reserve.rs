@@ -1,17 +1,16 @@
 //! The reserve: room on the disk that is given back when the disk is full, so that deletes are
 //! taken, and free more.
 //!
-//! To delete takes room before it gives some: a record in the journal, a run that says so, and a
-//! copy of what is left of the files that have the deleted records. So a store keeps a file of that
-//! size, which has no content. When the disk is full the file is removed. From then on, until it
-//! can be made again, the store is *short*: a write is taken if all that it does is to delete,
-//! memtables go to runs early, and instead of large runs being compacted, files are
-//! [purged](crate::compaction) one at a time.
+//! A delete takes room before it gives some: a record in the journal, a run with the delete, and a
+//! copy of the remaining records of each file with deleted ones. So a store keeps an empty file of
+//! that size. When the disk is full the file is removed. From then on, until it can be made again,
+//! the store is *short*: only writes that only delete are taken, memtables go to runs early, and
+//! instead of large runs being compacted, files are [purged](crate::compaction) one at a time.
 //!
-//! The reserve is as large as what is in memtables, which has to be written once more, or as the
-//! largest file of a run, whichever is more. It grows as these do, by an eighth or so, and it stays
-//! when the store is closed, as large as the largest file is then. A file system that cannot make
-//! room ahead has none.
+//! The reserve is as large as the memtables, which have to be written once more, or as the largest
+//! file of a run, whichever is more. It grows as these do, by an eighth or so, and it stays when
+//! the store is closed, as large as the largest file is then. A file system that cannot make room
+//! ahead has none.
 
 use crate::error::{Error, is_full};
 use crate::fs::{Directory, remove_if_there};
@@ -25,11 +24,11 @@ use std::time::Duration;
 
 /// The name of the file.
 pub(crate) const NAME: &str = "reserve";
-/// The smallest reserve, which is also what manifests and the heads of files need.
+/// The smallest reserve, which manifests and the heads of files need, too.
 const LEAST_BYTES: u64 = 64 << 10;
 /// A compaction for which there was no room is tried again after this long.
 const FULL_COMPACTION_PAUSE: Duration = Duration::from_secs(60);
-/// While the store is short, a memtable is written to a run when it has this part of the reserve.
+/// Divisor of the reserve that gives the size of a full memtable while the store is short.
 const SHORT_MEMTABLE_PART: u64 = 4;
 
 /// The size of a reserve for so many bytes: a bit more, so that it need not grow with each write.
@@ -88,7 +87,7 @@ impl Reserve {
     ///
     /// # Errors
     /// Those of the system, also if there is no room: then the store is not short of it yet, but
-    /// what asks for more of the reserve should not be written.
+    /// the write that needs a larger reserve should not be made.
     #[inline]
     fn cover(&self, directory: &dyn Directory, bytes: u64) -> io::Result<()> {
         match self.covers(bytes) {
@@ -115,7 +114,7 @@ impl Reserve {
         }?;
         let mut size = size_for(bytes.max(1));
         match file.reserve(size) {
-            // There may be room for what is needed now.
+            // A smaller reserve, just as large as needed, may fit.
             Err(error) if is_full(error.kind()) && bytes < size => {
                 size = bytes;
                 file.reserve(size)?;
@@ -147,7 +146,8 @@ impl Reserve {
         directory.remove(NAME).is_ok()
     }
 
-    /// Tries to make again what was given back. Returns `true` if the store is not short any more.
+    /// Tries to make the reserve again after it was given back. Returns `true` if the store is not
+    /// short any more.
     pub(crate) fn take_again(&self, directory: &dyn Directory, bytes: u64) -> bool {
         if !self.is_short() {
             return true;
@@ -214,8 +214,8 @@ impl Reserve {
         }
     }
 
-    /// Sees to it that there is a reserve for a write of so many bytes. While the store is short,
-    /// the reserve is not made again here: what makes room needs what there is.
+    /// Ensures a reserve for a write of so many bytes. While the store is short, the reserve is not
+    /// made again here: the work that makes room needs the room that is left.
     ///
     /// # Errors
     /// [`Error::Io`] of a full disk, if there is none and the write does not only delete.

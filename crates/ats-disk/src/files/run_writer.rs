@@ -33,7 +33,8 @@ pub(crate) struct RunWriter<'a> {
 }
 
 impl<'a> RunWriter<'a> {
-    /// Of a run with these changes; `low` is where it begins, if a part of it is written already.
+    /// Makes the writer of a run with these changes. `low` is the lowest key still to be written,
+    /// if a part of the run is written already.
     pub(crate) fn new(
         files: &'a Files,
         seqs: (u64, u64),
@@ -65,7 +66,7 @@ impl<'a> RunWriter<'a> {
         self.file_bytes = self.file_bytes.max(bytes);
     }
 
-    /// Adds what there is of a key. Keys ascend.
+    /// Adds the entries of a key. Keys ascend.
     pub(crate) fn add(&mut self, key: &[u8], chain: &Chain) -> Result<(), Error> {
         self.cut_if_full(key)?;
         for index in 0..chain.len() {
@@ -109,9 +110,9 @@ impl<'a> RunWriter<'a> {
         Ok(())
     }
 
-    /// Completes the present file, which answers for all keys below `high`, or all that are left.
-    /// The next keys are not below `high`, and what is between those of the file and them may be in
-    /// either.
+    /// Finishes the present file, which answers for all keys below `high`, or for all that are
+    /// left. The next keys are not below `high`, and keys between those of the file and them may be
+    /// in either file.
     pub(crate) fn cut(&mut self, high: Option<&[u8]>) -> Result<(), Error> {
         let upper = self.file.as_ref().and_then(|file| file.upper(high));
         let above = upper.as_deref().or(self.upper.as_deref());

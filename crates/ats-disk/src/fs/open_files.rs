@@ -28,12 +28,13 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-/// This part of the descriptors that stores do not need otherwise is for files that are only read.
+/// Divisor of the descriptors that stores do not need otherwise; the quotient is for files that are
+/// only read.
 const SHARE: u64 = 4;
-/// They are this many at least, and at most.
+/// Bounds of the number of files that are only read.
 const LEAST: u64 = 8;
 const MOST: u64 = 16 << 10;
-/// This many places are before the row.
+/// Number of files that are kept before the row.
 const HARDLY_READ: usize = 16;
 /// A file of which more calls were made stands in the row. A run file that is opened and of which
 /// one record is read gets five.
@@ -93,9 +94,9 @@ fn descriptors() -> (u64, u64) {
     (all, used as u64)
 }
 
-/// Returns `true` if what stores have open, without files that are only read, takes more than a
-/// quarter of the descriptors that the process may have. Files that are not in use should be closed
-/// soon then.
+/// Returns `true` if the files that stores have open, without files that are only read, take more
+/// than a quarter of the descriptors that the process may have. Files that are not in use should be
+/// closed soon then.
 pub(crate) fn is_scarce() -> bool {
     let (all, used) = descriptors();
     used > all / SHARE

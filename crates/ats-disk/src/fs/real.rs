@@ -102,7 +102,7 @@ impl Directory for RealDirectory {
     fn open(&self, name: &str) -> io::Result<Box<dyn File>> {
         let opened = self.open_with(name, OFlags::RDWR);
         let opened = opened.or_else(|error| match error.kind() {
-            // It can be looked at, as long as nothing is to be written.
+            // The file can be read, as long as nothing is to be written.
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
                 self.open_with(name, OFlags::RDONLY)
             }
@@ -247,7 +247,7 @@ impl File for RealFile {
     }
 
     fn will_sync(&self) {
-        // Linux begins to write what it is told to forget.
+        // Linux begins to write the pages that it is told to forget.
         #[cfg(any(target_os = "linux", target_os = "android"))]
         {
             use rustix::fs::{Advice, fadvise};

@@ -117,9 +117,9 @@ impl File for Retrying<Box<dyn File>> {
         retry(|| self.0.set_len(bytes))
     }
 
-    /// Some file systems undo what an interrupted call has reserved. Signals that come often could
-    /// keep such a call from ever ending, so it is given up: room that is not reserved is found
-    /// when it is written to.
+    /// Some file systems undo the reservation of an interrupted call. Signals that come often could
+    /// keep such a call from ever ending, so it is given up: missing room is found when it is
+    /// written to.
     fn reserve(&self, bytes: u64) -> io::Result<()> {
         for _ in 0..RESERVE_ATTEMPTS {
             match self.0.reserve(bytes) {

@@ -27,7 +27,7 @@ pub(crate) struct LogReader {
     /// The durable position of the last record that was read.
     durable: Position,
     buffer: Vec<u8>,
-    /// The offset of what is in the buffer.
+    /// The offset of the buffer in the file.
     buffered: u64,
 }
 
@@ -35,7 +35,8 @@ pub(crate) struct LogReader {
 pub(crate) enum Next<'a> {
     /// A record: its payload.
     Record(&'a [u8]),
-    /// No record, but maybe the beginnings of one. All that is known to have been written was read.
+    /// The end: no record, but maybe the beginnings of one. All records that are known to have been
+    /// written were read.
     End,
 }
 
@@ -142,7 +143,7 @@ impl LogReader {
         self.durable
     }
 
-    /// After the end: goes to the next record, whatever is missing before it. Returns `true` if
+    /// Goes to the next record after the end, however many are missing before it. Returns `true` if
     /// there is one.
     pub(crate) fn resync(&mut self) -> Result<bool, Error> {
         let mut offset = self.offset;
@@ -164,8 +165,8 @@ impl LogReader {
         Ok(false)
     }
 
-    /// The last position that records behind the end call durable. A position above the end tells
-    /// that the end is none: what is there was spoilt.
+    /// Returns the last position that records behind the end call durable. A position above the end
+    /// tells that the end is none: the bytes there were spoilt.
     pub(crate) fn later_durable(&mut self) -> Result<Option<Position>, Error> {
         let mut found = None;
         let mut offset = self.offset;

@@ -9,7 +9,7 @@ use crate::fs::File;
 use std::io;
 use std::sync::Arc;
 
-/// The bounds of the room that is made on the disk ahead of what is written: as much as there is
+/// The bounds of the room that is made on the disk ahead of writes: as much as the file has
 /// already, but within these. Then a sync need not write where the file has grown, and small stores
 /// stay small. Manifests get few records.
 const LEAST_AHEAD: u64 = 64 << 10;
@@ -91,7 +91,7 @@ impl LogWriter {
         self.gathered.resize(end as usize, 0);
     }
 
-    /// Writes what was gathered. After an error, any part of it may be there, until it is
+    /// Writes the gathered records. After an error, any part of them may be there, until it is
     /// [cut](LogWriter::cut) off.
     pub(crate) fn write(&mut self) -> io::Result<()> {
         let written = self
@@ -109,8 +109,8 @@ impl LogWriter {
         written
     }
 
-    /// Removes for good what a write may have left that has failed. After an error it is unknown
-    /// what is there.
+    /// Removes for good the remains of a failed write. After an error it is unknown which of them
+    /// are there.
     pub(crate) fn cut(&mut self) -> io::Result<()> {
         self.reserved = self.offset;
         self.file()?.set_len(self.offset)?;
@@ -122,7 +122,7 @@ impl LogWriter {
         self.goes_ahead = goes_ahead;
     }
 
-    /// Makes room for what was gathered, and for more.
+    /// Makes room for the gathered records, and for more.
     fn reserve(&mut self) -> io::Result<()> {
         let end = self.offset + self.gathered.len() as u64;
         if end <= self.reserved || !self.goes_ahead {
@@ -132,12 +132,11 @@ impl LogWriter {
             LogKind::Journal => LEAST_AHEAD,
             LogKind::Manifest => LEAST_AHEAD_OF_MANIFEST,
         };
-        // If there is no room ahead, there may be some for this record still; its write tells.
+        // A lack of room ahead does not mean that this record has none; its write tells.
         self.reserve_ahead(end + end.clamp(least, MOST_AHEAD))
     }
 
-    /// Makes room for that many bytes, of what will be written later; or for less, if there is not
-    /// so much.
+    /// Makes room for that many bytes of later writes, or for fewer if there is not so much.
     pub(crate) fn reserve_ahead(&mut self, bytes: u64) -> io::Result<()> {
         if bytes <= self.reserved {
             return Ok(());
@@ -173,7 +172,7 @@ impl LogWriter {
     /// Goes on with the file, which was closed.
     ///
     /// # Errors
-    /// An error if it is another one, or has become shorter; and what the system says.
+    /// An error if the file is another one, or has become shorter; and other errors of the system.
     pub(crate) fn reopen(&mut self, file: Arc<dyn File>) -> io::Result<()> {
         let mut header = [0; HEADER_BYTES];
         let read = file.read_at(&mut header, 0)?;
@@ -184,7 +183,7 @@ impl LogWriter {
         Ok(())
     }
 
-    /// The end of what is written.
+    /// Returns the end of the written records.
     pub(crate) fn position(&self) -> Position {
         Position {
             number: self.identity.number,

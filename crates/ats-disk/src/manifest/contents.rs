@@ -11,7 +11,7 @@ pub(crate) struct Contents {
     /// The number that tells the store from others. It is in the header of each of its files.
     pub(crate) store: u128,
     pub(crate) operator: Option<OperatorId>,
-    /// From the newest to the oldest. Their sequence numbers descend, and do not overlap.
+    /// The runs, from the newest to the oldest. Their sequence numbers descend, and do not overlap.
     pub(crate) runs: Vec<RunMeta>,
     pub(crate) compactions: Vec<CompactionMeta>,
     /// All changes up to this sequence number are in the runs.
@@ -23,7 +23,7 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
-    /// Those of a store without records.
+    /// Returns the contents of a store without records.
     pub(crate) fn empty(store: u128, operator: Option<OperatorId>) -> Self {
         Contents {
             store,

@@ -23,7 +23,7 @@ pub(crate) struct Edit {
     pub(crate) removed: Vec<u64>,
     /// Runs that are there, after those were removed.
     pub(crate) added: Vec<RunMeta>,
-    /// The progress of compactions, in place of what was said of them.
+    /// The progress of compactions, which replaces the earlier one.
     pub(crate) compactions: Vec<CompactionMeta>,
     /// Up to which sequence number changes are in the runs, and the first journal that is needed.
     pub(crate) flushed: Option<(u64, u64)>,

@@ -27,7 +27,8 @@ pub(crate) struct CompactionMeta {
     pub(crate) inputs: Vec<u64>,
     /// The files that are complete.
     pub(crate) files: Vec<FileMeta>,
-    /// They answer for the keys below this one; `None` if nothing was done.
+    /// The key at which the compaction resumes: the complete files answer for all keys below it.
+    /// `None` if nothing was done.
     pub(crate) resume: Option<Vec<u8>>,
 }
 

@@ -1,7 +1,7 @@
 //! The walk over a memtable.
 //!
-//! It copies some keys with what they say, and lends them out until they are used up: so the thread
-//! is pinned for some microseconds at a time, whatever is done with each key.
+//! It copies some keys with their entries, and lends them out until they are used up: so the thread
+//! is pinned for some microseconds at a time, however long the caller works on each key.
 
 use super::versions::History;
 use super::{Memtable, Reading};
@@ -22,7 +22,7 @@ const MOST_BYTES: usize = 64 << 10;
 /// The most keys that are looked at before the thread is pinned anew.
 const MOST_VISITED: usize = 1024;
 
-/// A walk over what is readable in a memtable at a time.
+/// A walk over the readable records of a memtable.
 ///
 /// It fails with [`Error::Expired`] where a lookup is [too old](super::Lookup::TooOld), hence never
 /// with a snapshot.
@@ -34,7 +34,8 @@ pub(crate) struct MemtableCursor {
     is_snapshot: bool,
     /// `true` if it stands on keys of which nothing remains but that a range was deleted.
     shows_deleted: bool,
-    /// No key from here on is wanted on the way up, and none below on the way down.
+    /// The bounds of the walk: it ends before the first on the way up, and below the second on the
+    /// way down.
     bounds: [Option<Vec<u8>>; 2],
     direction: Direction,
     copied: Copied,
@@ -70,10 +71,10 @@ enum Start<'k> {
 }
 
 impl MemtableCursor {
-    /// A walk over what is readable at `seq`; as for [`get`](Memtable::get). Keys of which nothing
-    /// remains but that a range was deleted are left out.
+    /// Makes a walk over the records that are readable at `seq`; as for [`get`](Memtable::get).
+    /// Keys of which nothing remains but a deleted range are left out.
     ///
-    /// With `u64::MAX` it is everything; for memtables that are not written to any more.
+    /// With `u64::MAX` it walks over everything; for memtables that are not written to any more.
     pub(crate) fn new(memtable: Arc<Memtable>, seq: u64, is_snapshot: bool) -> Self {
         MemtableCursor {
             memtable,

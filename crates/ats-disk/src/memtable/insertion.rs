@@ -46,7 +46,7 @@ pub(super) struct Outcome {
 struct Piece<'a> {
     stamp: Stamp,
     bytes: Cow<'a, [u8]>,
-    /// Of the link to the next older version.
+    /// The tags of the link to the next older version.
     tags: Tags,
     /// The version, if it is in the list already, as it is.
     origin: Option<KeyVersion<'a>>,
@@ -54,7 +54,7 @@ struct Piece<'a> {
 
 /// A list in the making.
 struct List<'a> {
-    /// From the oldest to the newest.
+    /// The pieces, from the oldest to the newest.
     pieces: SmallVec<[Piece<'a>; 4]>,
     /// The versions behind them, which stay.
     tail: Link,
@@ -174,7 +174,8 @@ impl<'a> Insertion<'a> {
         }
     }
 
-    /// Merges an operand with what is below it. `None` if the operator refuses, or there is none.
+    /// Merges an operand with the version below it. Returns `None` if the operator refuses, or
+    /// there is none.
     fn merge(&self, earlier: &Piece<'a>, later: &Piece<'a>) -> Option<(Merged, Kind)> {
         let operator = self.operator?;
         let merged = collapse::merge(operator, self.key, &earlier.bytes, &later.bytes).ok()?;
@@ -192,7 +193,7 @@ impl<'a> Insertion<'a> {
         Some((merged, kind))
     }
 
-    /// Makes the list what readers find, and retires what was taken out.
+    /// Shows the list to readers, and retires the versions that were taken out.
     ///
     /// # Safety
     /// The caller holds the lock of writers (MEMTABLE-3).
@@ -210,8 +211,8 @@ impl<'a> Insertion<'a> {
             let older = link.with_tags(piece.tags);
             link = match piece.origin {
                 Some(version) => {
-                    // SAFETY: the version is in the list, and what follows it now says the same at
-                    // each point as what followed it before (MEMTABLE-5).
+                    // SAFETY: the version is in the list, and its new successors say the same at
+                    // each point as the old ones (MEMTABLE-5).
                     unsafe { version.set_older(older, stripes) };
                     version.link()
                 }
@@ -222,7 +223,7 @@ impl<'a> Insertion<'a> {
             };
         }
         // SAFETY: the caller holds the lock of writers (MEMTABLE-3). At the points that the list
-        // had it says what it said before, and the new version is above them (MEMTABLE-5).
+        // had it says the same as before, and the new version is above them (MEMTABLE-5).
         unsafe { self.history.set_newest(link) };
         for version in &list.gone {
             if !version.is_inline() {

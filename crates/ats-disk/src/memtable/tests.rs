@@ -190,7 +190,7 @@ fn a_reader_that_came_too_late_is_told_so() {
     memtable.apply(write(Kind::Put, b"k", b"1", 1), &group(0), None);
     assert_eq!(lookup(0, false), Lookup::GoesOn);
     memtable.apply(write(Kind::Put, b"k", b"2", 2), &group(0), None);
-    // No reader could see the first.
+    // The first write was visible to no reader.
     assert_eq!(lookup(0, false), Lookup::GoesOn);
     memtable.apply(write(Kind::Put, b"k", b"3", 3), &group(2), None);
     assert_eq!(lookup(2, false), Lookup::Complete);

@@ -89,9 +89,9 @@ pub(super) struct Link(*mut Node);
 
 impl Link {
     const TAGS: usize = 7;
-    /// To the version within the record.
+    /// Link to the version within the record.
     pub(super) const INLINE: Link = Link(ptr::null_mut());
-    /// To nothing. No node is at this address.
+    /// Link to nothing. No node is at this address.
     pub(super) const END: Link = Link(ptr::without_provenance_mut(8));
 
     pub(super) fn to(node: NonNull<Node>) -> Self {
@@ -200,8 +200,8 @@ impl Node {
 pub(super) struct KeyVersion<'g> {
     pub stamp: Stamp,
     pub bytes: &'g [u8],
-    /// Its node, if it does not lie within the record. A pointer, since a node that is retired is
-    /// freed by it.
+    /// The node of the version, if it does not lie within the record. A pointer, since a retired
+    /// node is freed through it.
     node: Option<NonNull<Node>>,
 }
 

@@ -22,7 +22,7 @@ pub(super) struct Segment {
 /// The changes of the journals that are not in runs.
 #[derive(Default)]
 pub(super) struct Journals {
-    /// From the oldest to the newest.
+    /// The segments, from the oldest to the newest.
     pub(super) segments: Vec<Segment>,
     pub(super) changes: u64,
     /// The sequence number of the last change that was read, there or in runs.

@@ -1,9 +1,8 @@
-//! Layers: what of one time there is of the records of a store.
+//! Layers: the data of one time of a store.
 //!
 //! A store is read from the newest layer to the oldest: changes in journals, then runs. Where
-//! something of a key is lost, what is newer can only be used if it does not need what is older: a
-//! value or a delete, but no operand. So such operands are left out, and the key is as it was
-//! before.
+//! entries of a key are lost, newer ones can only be used if they do not need older ones: a value
+//! or a delete, but no operand. So such operands are left out, and the key is as it was before.
 
 use super::journal::Journals;
 use super::run::{ScanCursor, ScannedFile};
@@ -37,14 +36,14 @@ pub(super) struct Layer {
     merged_to: Vec<usize>,
 }
 
-/// All layers of a store, and what is wrong with them.
+/// All layers of a store, and their faults.
 pub(super) struct Layers {
-    /// From the newest to the oldest.
+    /// The layers, from the newest to the oldest.
     pub(super) layers: Vec<Layer>,
     pub(super) faults: Vec<Fault>,
     /// Entries of runs that are lost, as far as that is known.
     pub(super) lost_entries: u64,
-    /// No change that was read has a larger sequence number.
+    /// The largest sequence number that was read.
     pub(super) last_seq: u64,
 }
 
@@ -139,7 +138,7 @@ impl Layers {
         Ok(all)
     }
 
-    /// Notes what was found in a file.
+    /// Notes the faults of a file.
     fn note(&mut self, file: ScannedFile) -> Arc<ScannedFile> {
         self.faults.extend(file.faults.iter().cloned());
         self.lost_entries += file.lost_entries().unwrap_or(0);
@@ -285,8 +284,8 @@ impl Layers {
         cursors.filter_map(|cursor| cursor.key()).min()
     }
 
-    /// Gathers what there is of the lowest key, and goes on to the next one. Returns `true` if
-    /// newer operands were left out because something older is lost.
+    /// Gathers the entries of the lowest key, and goes on to the next one. Returns `true` if newer
+    /// operands were left out because something older is lost.
     pub(super) fn gather(&mut self, key: &[u8], chain: &mut Chain) -> Result<bool, Error> {
         chain.clear();
         let mut is_outdated = false;

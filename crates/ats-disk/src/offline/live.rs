@@ -3,8 +3,8 @@
 //! The owner adds to the manifest and to journals, and removes files that are not needed any more.
 //! So these logs are read once and kept, and the run files that the manifest names are held open: a
 //! file can be read as long as it is open. Where one of them is gone already, the manifest has
-//! changed, and is read again. Journals are read from the newest to the oldest: what a record says
-//! of those before it is so then.
+//! changed, and is read again. Journals are read from the newest to the oldest: a record is true of
+//! the journals before it when these are read.
 //!
 //! Nothing is locked, and nothing is written.
 
@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// Attempts to find all files that a manifest names.
 const ATTEMPTS: usize = 1000;
 
-/// Holds what a store has at a moment.
+/// Holds the files of a store as they are at a moment.
 pub(super) fn hold(file_system: Arc<dyn FileSystem>, path: &Path) -> Result<StoreDirectory, Error> {
     let file_system = with_retries(file_system);
     let directory = open_dir(&*file_system, path)?;
@@ -65,7 +65,7 @@ impl Held {
         if names.iter().any(|name| name == manifest::NAME) {
             held.copy_log(manifest::NAME)?;
         }
-        // If it cannot be read, the survey says so, of all that is there.
+        // The survey reports a manifest that cannot be read, and lists all run files then.
         let contents = Manifest::read(&held).ok().flatten();
         let contents = contents.map(|(contents, _)| contents);
         let mut journals = Vec::new();
@@ -97,8 +97,8 @@ impl Held {
         Ok(())
     }
 
-    /// Reads a file to which something may be added meanwhile. What is behind the last byte that
-    /// the first look finds is left out; what is before it is there at the second look.
+    /// Reads a file that may grow meanwhile. Bytes behind the end that the first look finds are
+    /// left out; those before it are there at the second look.
     fn copy_log(&mut self, name: &str) -> io::Result<()> {
         let file = self.directory.open(name)?;
         let mut bytes = vec![0; usize::try_from(file.len()?).unwrap_or(usize::MAX)];

@@ -1,10 +1,10 @@
 //! The frames of a run file, past damage.
 //!
-//! A file is read with what can be read of it. Its footer leads to the top, the top to the parts, a
+//! All readable frames of a file are read. Its footer leads to the top, the top to the parts, a
 //! part to blocks. Where one of them is damaged, the frames are found without it: the first begins
 //! at 0, each begins where the one before ends, and a frame is one that passes its checksum. So one
 //! knows where a frame begins and tries where it may end, of which the byte before the checksum
-//! excludes most places. Behind a damaged frame one does not know where the next begins, and tries
+//! excludes most offsets. Behind a damaged frame one does not know where the next begins, and tries
 //! that, too.
 
 use super::survey::FoundFile;
@@ -38,7 +38,7 @@ pub(super) struct ScannedFile {
     /// `None` if it is missing.
     file: Option<Arc<dyn File>>,
     identity: Identity,
-    /// From the manifest or from the footer.
+    /// The description in the manifest or the footer.
     pub(super) meta: Option<FileMeta>,
     /// Blocks that are whole: their offsets and lengths.
     blocks: Vec<(u64, u64)>,
@@ -68,13 +68,13 @@ enum Piece {
 struct Found {
     pieces: Vec<Piece>,
     range_deletes: Option<RangeSet>,
-    /// `true` if bytes behind the blocks were lost, of which it is not known what they were.
+    /// `true` if bytes of unknown meaning were lost behind the blocks.
     has_holes: bool,
     faults: Vec<(u64, &'static str)>,
 }
 
 impl ScannedFile {
-    /// Reads a file. `meta` is what the manifest knows of it.
+    /// Reads a file. `meta` is its description in the manifest.
     pub(super) fn read(
         found: &FoundFile,
         file: Arc<dyn File>,
@@ -194,7 +194,7 @@ impl ScannedFile {
                     }
                     before = Bound::Excluded(last);
                 }
-                // There is nothing in it.
+                // The block has no entries.
                 Ok((_, None)) => {}
                 Err(Damaged(why)) if hole.is_none() => hole = Some((before.clone(), offset, why)),
                 Err(Damaged(why)) => {
@@ -212,7 +212,7 @@ impl ScannedFile {
             _ => matches!(high, Bound::Unbounded),
         };
         match hole {
-            // Behind the last key, nothing is lost but what shows where blocks are.
+            // Behind the last key only the index is lost.
             Some((_, offset, why)) if is_all && bounds_are_known => {
                 self.fault(offset, why);
             }
@@ -269,7 +269,7 @@ fn ends(block: Block, before: &Bound<Vec<u8>>) -> Result<Option<(Vec<u8>, Vec<u8
     Ok(Some((first, last, entries)))
 }
 
-/// A piece of a file, and what is found in it.
+/// A piece of a file, and the frames in it.
 struct Window<'f> {
     file: &'f dyn File,
     end: u64,
@@ -430,7 +430,7 @@ impl<'f> Window<'f> {
         if at < end {
             found.has_holes = true;
             match has_other {
-                // The footer is left, or what else follows the blocks.
+                // The footer is left, or damage behind the blocks.
                 true => found.faults.push((at, "is not a frame")),
                 false => found.pieces.push(Piece::Lost(at, "is not a frame")),
             }
@@ -449,7 +449,8 @@ impl<'f> Window<'f> {
         })?
     }
 
-    /// The length of the frame that begins at an offset and ends before `end`, and what it has.
+    /// Returns the length and the content of the frame that begins at an offset and ends before
+    /// `end`.
     fn frame_at(&mut self, at: u64, end: u64) -> Option<(u64, Content)> {
         let seed = self.identity.seed(at);
         let mut hash = Xxh3::with_seed(seed);
@@ -504,7 +505,7 @@ pub(super) struct ScanCursor {
 }
 
 impl ScanCursor {
-    /// Of files with ascending keys.
+    /// Makes a cursor over files with ascending keys.
     pub(super) fn new(files: Vec<Arc<ScannedFile>>) -> Self {
         ScanCursor {
             files,

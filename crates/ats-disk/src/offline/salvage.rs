@@ -1,4 +1,4 @@
-//! Reading what is left of a store, and writing it to a new one.
+//! Reading the rest of a damaged store, and writing it to a new one.
 
 use super::Fault;
 use super::layer::Layers;
@@ -22,9 +22,9 @@ const BATCH_BYTES: usize = 256 << 10;
 /// After so many records the progress is told.
 const RECORDS_PER_STEP: u64 = 4096;
 
-/// Reads the records of a store of which files are damaged or missing.
+/// Reader of the records of a store whose files are damaged or missing.
 ///
-/// Each record is what its key was after some write. It is what the key was last, unless the key is
+/// Each record is a value that its key had after some write. It is the last one, unless the key is
 /// among the [keys](Fault::keys) of a fault: then newer values may be lost, and a key that was
 /// deleted may be there. A key of which too little is left is not there. Without a manifest, a file
 /// that is missing altogether is not noticed.
@@ -75,14 +75,14 @@ impl Salvage {
     /// whole.
     ///
     /// # Errors
-    /// None for what is damaged; [`Error::Io`] and [`Error::Corrupt`] if what was read at first
+    /// None for damage; [`Error::Io`] and [`Error::Corrupt`] if bytes that were read at first
     /// cannot be read again.
     pub fn new(survey: &Survey) -> Result<Self, Error> {
         Salvage::with_progress(survey, &mut |_| ControlFlow::Continue(()))?
             .ok_or_else(|| Error::corrupt("nothing breaks it off"))
     }
 
-    /// Does what [`new`](Salvage::new) does, and tells how many bytes of files were read. `None` if
+    /// Like [`new`](Salvage::new), but tells how many bytes of files were read. Returns `None` if
     /// it is broken off.
     ///
     /// # Errors
@@ -177,10 +177,10 @@ pub struct Salvaged {
     pub is_broken_off: bool,
 }
 
-/// Writes all that is left of a store to a new one, in a directory that is not there or is empty.
-/// The options are those of the new store; of their operator, the name and the version matter if no
-/// file of the damaged store tells them. See [`Salvage`] for what the records are. `beside` are the
-/// names and bytes of files that belong to the store besides its records: they are written when all
+/// Writes the rest of a store to a new one, in a directory that is missing or empty. The options
+/// are those of the new store; of their operator, the name and the version matter if no file of the
+/// damaged store tells them. See [`Salvage`] for the meaning of the records. `beside` are the names
+/// and bytes of files that belong to the store besides its records: they are written when all
 /// records are durable.
 ///
 /// # Errors
@@ -283,7 +283,7 @@ pub struct KeepOperands {
 }
 
 impl KeepOperands {
-    /// In place of the operator with this name and version.
+    /// Makes a stand-in for the operator with this name and version.
     #[must_use]
     pub fn new(name: &str, version: u32) -> Self {
         KeepOperands {

@@ -28,7 +28,8 @@ pub struct Survey {
     pub(super) operator: Option<OperatorId>,
     /// The contents of the manifest, if all of it can be read.
     pub(super) contents: Option<Contents>,
-    /// By their numbers: those of their names, or those of their footers if these say another one.
+    /// The run files by their numbers: those of their names, or those of their footers if these say
+    /// another one.
     pub(super) run_files: BTreeMap<u64, FoundFile>,
     /// The faults so far.
     pub(super) faults: Vec<Fault>,
@@ -39,7 +40,7 @@ pub struct Survey {
 pub(super) struct FoundFile {
     pub(super) name: String,
     pub(super) bytes: u64,
-    /// If it can be read, and is of this store.
+    /// The footer, if it can be read, and is of this store.
     pub(super) footer: Option<Footer>,
     /// The reason, if it cannot be read.
     pub(super) why: Option<String>,
@@ -61,7 +62,7 @@ impl FoundFile {
 pub struct RunSurvey {
     /// The sequence numbers of the first and the last change in it.
     pub changes: (u64, u64),
-    /// Its files, in the order of their keys.
+    /// The files of the run, in the order of their keys.
     pub files: Vec<FileSurvey>,
 }
 
@@ -69,9 +70,9 @@ pub struct RunSurvey {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FileSurvey {
-    /// Its name.
+    /// The name of the file.
     pub name: String,
-    /// Its length.
+    /// The length of the file.
     pub bytes: u64,
     /// Entries of keys.
     pub entries: u64,
@@ -93,9 +94,9 @@ pub struct FileSurvey {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct JournalSurvey {
-    /// Its name.
+    /// The name of the journal.
     pub name: String,
-    /// Its length, with the room that was made ahead.
+    /// The length of the journal, with the room that was made ahead.
     pub bytes: u64,
     /// `true` if the manifest says that it is needed.
     pub is_needed: bool,
@@ -139,10 +140,10 @@ impl Survey {
         )?)
     }
 
-    /// Looks at a store as it is at this moment, which another program may have open for writing.
-    /// Nothing is locked, and no writer waits. What the other program has in memory only is in its
-    /// journals, which are copied to memory; run files stay open as long as this lives, so that
-    /// they can be read when they were removed.
+    /// Surveys a store as it is at this moment, which another program may have open for writing.
+    /// Nothing is locked, and no writer waits. Writes that the other program has only in memory are
+    /// in its journals, which are copied to memory; run files stay open as long as this lives, so
+    /// that they can be read when they were removed.
     ///
     /// # Errors
     /// Those of [`new`](Survey::new) but [`Error::Locked`]; [`Error::Io`] if there are more files
@@ -262,8 +263,8 @@ impl Survey {
         journals.collect()
     }
 
-    /// Files of a store that are not needed: what was begun, or not removed yet, when the store was
-    /// left. Without a manifest it is not known.
+    /// Returns the files of a store that are not needed: those that were begun, or not removed yet,
+    /// when the store was left. Without a manifest they are not known.
     #[must_use]
     pub fn unneeded_files(&self) -> Vec<String> {
         let Some(contents) = &self.contents else {
@@ -487,7 +488,7 @@ impl Manifest {
         Ok(read)
     }
 
-    /// Reads the edits. Returns what is wrong, and the offset.
+    /// Reads the edits. Returns the first fault and its offset.
     fn edits(&mut self, log: &mut LogReader) -> Result<(), (u64, String)> {
         let LogIdentity { store, .. } = log.identity();
         loop {

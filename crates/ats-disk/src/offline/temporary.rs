@@ -1,11 +1,11 @@
 //! Temporary directories: the places of stores that are not complete yet.
 //!
 //! A store that takes its directory at one moment is made in another one of the same file system.
-//! All such directories beside each other are in one folder, so that looking for what was left
-//! there does not depend on how much else there is. The folder belongs to one user of the system:
-//! others cannot be in the way, nor lead a removal elsewhere. Each directory has a random name and
-//! is locked by who has made it, for as long as that lives. One without a lock was left by a
-//! process that has ended: [`sweep_beside`] removes it.
+//! All such directories beside each other are in one folder, so the search for abandoned ones does
+//! not depend on how much else there is. The folder belongs to one user of the system: others
+//! cannot be in the way, nor lead a removal elsewhere. Each directory has a random name and is
+//! locked by its maker as long as that lives. One without a lock was left by a process that has
+//! ended: [`sweep_beside`] removes it.
 //!
 //! - **TEMPORARY-1** Whoever removes a directory has its lock. Whoever has just locked one looks
 //!   whether the name still leads to it, which is so unless it was removed before.
@@ -33,7 +33,7 @@ const STORE: &str = "store";
 /// The number of attempts to make a directory, of which others may remove some.
 const ATTEMPTS: usize = 100;
 
-/// A temporary directory. What is in it is removed when this is dropped.
+/// A temporary directory. Its contents are removed when this is dropped.
 pub struct Temporary {
     path: PathBuf,
     /// Names of files that are kept beside those of the store.
@@ -43,7 +43,7 @@ pub struct Temporary {
 
 impl Temporary {
     /// Makes a directory for a store that shall have the directory `target`, with files of these
-    /// names beside those of the store. Removes what others have left there.
+    /// names beside those of the store. Removes directories that others have abandoned there.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -106,7 +106,7 @@ impl Temporary {
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // What cannot be removed stays for the next opening beside it.
+        // A file that cannot be removed stays for the next opening beside it.
         let _left = remove(&self.path, self.beside);
         if let Some(folder) = self.path.parent() {
             let _used = fs::remove_dir(folder);
@@ -114,9 +114,9 @@ impl Drop for Temporary {
     }
 }
 
-/// Removes what processes have left beside a directory that have ended while they made a store.
-/// `beside` are the names of files that are kept beside those of a store. What has other files
-/// stays, and so does what cannot be removed.
+/// Removes the temporary directories of processes that have ended while they made a store. `beside`
+/// are the names of files that are kept beside those of a store. A directory with other files
+/// stays, and so does a file that cannot be removed.
 pub fn sweep_beside(path: &Path, beside: &[&str]) {
     let Some(folder) = folder_beside(path).filter(|folder| is_own(folder)) else {
         return;
@@ -212,7 +212,7 @@ mod tests {
         let [first, second] = [(); 2].map(|()| Temporary::make(&target, &[]).expect("made"));
         make_store(&first.store());
         make_store(&second.store());
-        // Those that are in use stay.
+        // Directories in use stay.
         sweep_beside(&target, &[]);
         assert!(second.store().join("manifest").exists());
         first.publish(&target).expect("published");

@@ -37,7 +37,7 @@ pub struct Report {
 /// is missing.
 ///
 /// # Errors
-/// None for what is wrong with the store.
+/// None for damage of the store.
 pub fn verify(survey: &Survey, on_progress: &mut OnProgress<'_>) -> Result<Report, Error> {
     let mut report = Report {
         faults: survey.faults().to_vec(),
@@ -85,7 +85,7 @@ fn file(
     cache: &Arc<BlockCache>,
     report: &mut Report,
 ) -> Option<Arc<RunFile>> {
-    // If it is not what the manifest says, that is known already.
+    // A file that differs from its description in the manifest is reported already.
     let found = survey.run_files.get(&meta.number)?;
     let identity = Identity {
         store: survey.store?,

@@ -25,7 +25,7 @@ pub fn is_of_store(name: &str) -> bool {
 pub fn is_within(path: &Path, other: &Path) -> bool {
     let whole = |path: &Path| -> Option<PathBuf> {
         let path = path::absolute(path).ok()?;
-        // Of a path that is not there yet, the part that is there may be a link.
+        // The existing part of a path that is not complete yet may be a link.
         let there = path
             .ancestors()
             .find_map(|part| Some((part, part.canonicalize().ok()?)));
@@ -126,8 +126,8 @@ fn give_name(from: &Path, to: &Path) -> io::Result<()> {
     give_name_unless_there(from, to)
 }
 
-/// Renames where the system cannot do both in one step. Of what gets the name meanwhile, only an
-/// empty directory is replaced.
+/// Renames where the system cannot check and rename in one step. A directory that gets the name
+/// meanwhile is only replaced if it is empty.
 fn give_name_unless_there(from: &Path, to: &Path) -> io::Result<()> {
     match to.symlink_metadata() {
         Ok(_) => Err(rustix::io::Errno::EXIST.into()),

@@ -6,7 +6,7 @@ use std::thread::{self, sleep};
 const SHORT: Duration = Duration::from_millis(20);
 const LONG: Duration = Duration::from_secs(20);
 
-/// A member that notes its turns, and does what a test wants of it.
+/// A member that notes its turns, and does the work that a test gives it.
 struct Noting {
     urgent: AtomicU32,
     long: AtomicU32,
@@ -269,7 +269,7 @@ fn a_member_that_leaves_has_no_time() {
     assert!(pool.state.lock().times.is_empty());
 }
 
-/// Members come, are woken by several threads, and leave; none misses what it was woken for.
+/// Members come, are woken by several threads, and leave; none misses work that it was woken for.
 #[test]
 fn nothing_that_a_member_was_woken_for_is_missed() {
     let pool = pool(3);

@@ -40,7 +40,8 @@ impl Deleted {
         self.find_covering(key).is_some()
     }
 
-    /// A range of deleted keys in which a key is. It may be a piece of what is deleted around it.
+    /// Returns a range of deleted keys that a key is in. It may be a piece of a larger deleted
+    /// range.
     pub(crate) fn find_covering(&self, key: &[u8]) -> Option<KeyRange<'_>> {
         match self {
             Deleted::Set(set) => set.find_covering(key),

@@ -59,10 +59,10 @@ struct Tree {
     halves: Option<[Arc<Tree>; 2]>,
 }
 
-/// From this key on, up to the next step, this is the newest range.
+/// Step of the newest ranges: from its key on, up to the next step, `newest` is the newest range.
 struct Step {
     from: Key,
-    /// Its sequence number; 0 if there is none.
+    /// The sequence number of the range; 0 if there is none.
     newest: u64,
 }
 

@@ -139,7 +139,7 @@ impl RangeSet {
         }
     }
 
-    /// Reads what [`encode`](RangeSet::encode) has written, and nothing behind it.
+    /// Reads the output of [`encode`](RangeSet::encode), and nothing behind it.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Damaged> {
         let mut decoder = Decoder::new(bytes);
         let mut set = RangeSet::new();

@@ -1,10 +1,10 @@
 //! The difference of two snapshots.
 //!
 //! A version that both snapshots read says the same in both. So the records that may differ are
-//! found by walking over what only one of them reads: memtables; of a memtable that both read, the
-//! keys that were written between the two; files of runs; and, since a range is deleted without a
-//! look at its keys, the records of the earlier snapshot in ranges that were deleted later. Each of
-//! these keys is looked up in both.
+//! found by walking over parts that only one of them reads: memtables; of a memtable that both
+//! read, the keys that were written between the two; files of runs; and, since a range is deleted
+//! without a look at its keys, the records of the earlier snapshot in ranges that were deleted
+//! later. Each of these keys is looked up in both.
 
 use super::pinned::Pinned;
 use super::scan::Scan;
@@ -33,9 +33,9 @@ pub struct Difference<'d> {
 /// A walk over the records that two snapshots of a store have differently, in ascending order of
 /// the keys.
 ///
-/// Its time is that of reading what was written between the two, and not what both have: files that
-/// both read are passed. But a file that was made by a compaction between the two counts as
-/// written, with all of its keys, and so do those that it was made of. Nothing is kept but the
+/// Its time is that of reading the writes between the two, and not the records that both have:
+/// files that both read are passed. But a file that was made by a compaction between the two counts
+/// as written, with all of its keys, and so do those that it was made of. Nothing is kept but the
 /// present record.
 pub struct Diff {
     snapshots: [Snapshot; 2],
@@ -227,7 +227,7 @@ fn has_file(version: &Version, file: &Arc<RunFile>) -> bool {
 /// A walk over the records of a snapshot in some ranges.
 struct DeletedKeys {
     pinned: Arc<Pinned>,
-    /// Those that are still to be walked, the last first.
+    /// The ranges that are still to be walked, the last first.
     ranges: Vec<(Vec<u8>, Option<Vec<u8>>)>,
     scan: Option<Scan>,
     key: Option<Vec<u8>>,

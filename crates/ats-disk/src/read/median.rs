@@ -1,4 +1,4 @@
-//! The median of what a snapshot reads.
+//! The median of the records of a snapshot.
 
 use super::pinned::Pinned;
 use super::scan::Scan;

@@ -39,7 +39,7 @@ pub(crate) struct Pinned {
 const ALIVE: u8 = 0;
 /// The endings, of which each is known by its place, from 1.
 const ENDINGS: [Ending; 4] = [Ending::Unread, Ending::Age, Ending::Memory, Ending::Ended];
-/// While others write, the number of records is asked for so often.
+/// Number of attempts to read the number of records while others write.
 const COUNT_TRIES: usize = 3;
 
 impl Drop for Pinned {
@@ -55,7 +55,8 @@ impl Drop for Pinned {
 impl Pinned {
     pub(crate) fn new(core: Arc<Core>) -> Self {
         let seq = core.snapshots.add();
-        // After that: what is published is in this version or in one of its memtables.
+        // Loaded after the number was entered: all published writes are in this version or in one
+        // of its memtables.
         let version = core.versions.current_arc();
         let taken = nanos(core.file_system.now());
         Pinned {

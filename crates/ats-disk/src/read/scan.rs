@@ -57,7 +57,7 @@ pub struct Scan {
     passed: Passed,
     /// The walk ends when it has passed more keys than this without a record.
     most_passed: u32,
-    /// While it may add gaps.
+    /// The gaps that the walk finds, while it may add some.
     finding: Option<FindsGaps>,
     /// Dropped last: it tells the background when nothing is read any more.
     pinned: Arc<Pinned>,
@@ -66,9 +66,9 @@ pub struct Scan {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Before,
-    /// On a key whose value the cursor has.
+    /// A key whose value the cursor has.
     OnEntry,
-    /// On a key whose value was made.
+    /// A key whose value was made.
     OnMade,
     End,
 }
@@ -87,12 +87,12 @@ struct Passed {
 /// Beginning of the gap in which the walk is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum Beginning {
-    /// With one of the first keys that were passed.
+    /// The gap begins with one of the first keys that were passed.
     #[default]
     Unknown,
-    /// At the bound where the walk began.
+    /// The gap begins at the bound where the walk began.
     Bound,
-    /// At this key, on the way up; below this bound, on the way down.
+    /// The gap begins at this key, on the way up; below this bound, on the way down.
     Key(Vec<u8>),
 }
 
@@ -282,7 +282,7 @@ impl Scan {
 
     /// Goes to the first key, or behind the gap in which it would be.
     fn start(&mut self, may_block: Option<MayBlock>) -> Result<(), Error> {
-        // From now on the walk goes on from where the cursor is.
+        // The walk goes on from the cursor from now on.
         self.place = Place::OnMade;
         self.passed = Passed {
             is_begun: true,
@@ -325,7 +325,7 @@ impl Scan {
             self.passed.from = Beginning::Key(bound_at(key, self.direction));
         }
         if self.passed.keys > MOST_AT_ONCE && may_block.is_none() {
-            // The next walk begins behind what this one has passed.
+            // The next walk begins behind the keys that this one has passed.
             self.add_gap(false);
             return Err(Error::WouldBlock);
         }

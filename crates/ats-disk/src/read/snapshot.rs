@@ -14,7 +14,7 @@ use std::time::Duration;
 /// The store as it was when this was taken.
 ///
 /// It blocks no other thread. It keeps the memtables and the files from being freed that it reads:
-/// see [`Info::pinned_bytes`](crate::Info::pinned_bytes). Clones share what they keep.
+/// see [`Info::pinned_bytes`](crate::Info::pinned_bytes). Clones share them.
 ///
 /// ```
 /// # use ats_disk::{DiskStore, Options};
@@ -57,7 +57,8 @@ impl Snapshot {
         core.background.wake_if(|| core.obsolete.is_due());
     }
 
-    /// Ends it and its clones: what reads them has [`Error::Expired`], and they keep nothing.
+    /// Ends the snapshot and its clones: their readers get [`Error::Expired`], and they keep
+    /// nothing.
     pub fn end(&self) {
         self.pinned.end(Ending::Ended);
         let core = self.pinned.core();
@@ -133,7 +134,7 @@ impl Snapshot {
         get_in(may_block, self.pinned.core(), &version, key, moment, read)
     }
 
-    /// Sum of what `weigh` says of each value.
+    /// Returns the sum of `weigh` over all values.
     pub(crate) fn sum(
         &self,
         may_block: Option<MayBlock>,

@@ -2,19 +2,20 @@
 //! together.
 //!
 //! A record is a key with its entries, one or more, from the newest to the oldest; all but the last
-//! are operands. Its key is stored without what it has in common with the key before. At a *restart
-//! point* a key is stored whole: at the first record, and at the first after each 16 entries. (That
-//! is from LevelDB.) A lookup is a binary search over restart points, and then goes through the
-//! records behind one of them. It does not put their keys together: how far the key before agrees
-//! with the one wanted is enough to know how the next one compares, unless both numbers are equal.
+//! are operands. Its key is stored without the prefix that it shares with the key before. At a
+//! *restart point* a key is stored whole: at the first record, and at the first after each 16
+//! entries. (That is from LevelDB.) A lookup is a binary search over restart points, and then goes
+//! through the records behind one of them. It does not put their keys together: how far the key
+//! before agrees with the one wanted is enough to know how the next one compares, unless both
+//! numbers are equal.
 //!
 //! The values have a region of their own, in the order of their records, whose lengths say where
 //! each begins. So a lookup goes through keys that lie beside each other, some cache lines, and
 //! touches one value. The lines that it may touch are prefetched as a whole when the block comes
 //! from the cache.
 //!
-//! Nothing here trusts the bytes. They have passed a checksum, so what is wrong with them was wrong
-//! when they were written; lookups then fail, or miss, but do not panic.
+//! Nothing here trusts the bytes. They have passed a checksum, so wrong bytes were written wrong;
+//! lookups then fail, or miss, but do not panic.
 
 use crate::coding::{Damaged, varint_at};
 use crate::entry::Kind;
@@ -30,7 +31,8 @@ pub(super) const RESTART_ENTRIES: usize = 16;
 
 /// The lowest bits of a tag are the [`Kind`], the rest is the length of the value.
 pub(super) const KIND_BITS: u32 = 2;
-/// In the place of a [`Kind`]: an operand, and the next older entry of its key follows.
+/// The tag of an operand that the next older entry of its key follows; other entries have a
+/// [`Kind`] here.
 const OPERAND_AND_OLDER: u64 = 0;
 
 /// Bytes of a restart point: the offset of its record, and the offset of its value.
@@ -347,8 +349,9 @@ impl Block {
         let mut matched = 0;
         while self.has(place) {
             let record = self.record(place)?;
-            // With more in common with the key before than that has with the one wanted, a key is
-            // below that, too. With less it is above, since it is above the key before.
+            // A key that shares more with the key before than that shares with the wanted key is
+            // below the wanted one, too. One that shares less is above it, since it is above the
+            // key before.
             if record.shared < matched {
                 return Ok(());
             }

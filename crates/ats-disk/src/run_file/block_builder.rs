@@ -50,7 +50,7 @@ impl BlockBuilder {
         value: &[u8],
     ) {
         if self.restarts.is_empty() || self.since_restart >= RESTART_ENTRIES {
-            // No block that has a record gets longer than its limit, which is less than 4 GiB.
+            // A block with a record stays within its limit, which is less than 4 GiB.
             let place = [self.records.len(), out.len() - self.start];
             self.restarts.push(place.map(|offset| offset as u32));
             self.since_restart = 0;

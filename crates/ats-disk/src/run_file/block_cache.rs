@@ -1,21 +1,21 @@
-//! The cache of what was read of files: blocks, and the parts that say where blocks are.
+//! The cache of blocks, and of the parts that index them.
 //!
-//! One cache serves all files of a store, or of all stores that [share memory](crate::state::memory). It
-//! has a budget in bytes, which it does not exceed but for what readers hold at the moment.
-//! `quick_cache` decides what it lets go (a form of CLOCK-Pro, which keeps what is read again when
-//! something large is read once).
+//! One cache serves all files of a store, or of all stores that [share
+//! memory](crate::state::memory). It has a budget in bytes, which it exceeds only by the items that
+//! readers hold at the moment. `quick_cache` decides which items it lets go (a form of CLOCK-Pro,
+//! which keeps items that are read again when something large is read once).
 //!
-//! Parts are looked at for each key that is looked up, and are a hundredth of what they describe.
-//! So a quarter of the budget is for parts that their files hold themselves, where they are found
-//! without a lookup in tables that all threads share.
+//! Parts are looked at for each key that is looked up, and are a hundredth of the blocks that they
+//! describe. So a quarter of the budget is for parts that their files hold themselves, where they
+//! are found without a lookup in tables that all threads share.
 //!
-//! Files that are open or being written need memory, too: where the parts of files are, and the
-//! buffers of compactions. That is [`Reserved`], and taken from the budget, of which it leaves a
-//! half at least to what was read. So a budget says what a store takes besides its memtables.
+//! Files that are open or being written need memory, too: for the index of parts, and for the
+//! buffers of compactions. That is [`Reserved`], and taken from the budget, of which it leaves at
+//! least a half to blocks and parts. So a budget says how much a store takes besides its memtables.
 //!
 //! A key of the cache is the number of an open file in the process, which is not given again, and
-//! an offset. So what is left of a file that was closed is never found; it makes room for other
-//! things in time.
+//! an offset. So the items of a file that was closed are never found; they make room for other
+//! items in time.
 
 use super::block::Block;
 use super::part::Part;
@@ -29,8 +29,8 @@ use std::sync::{Arc, Weak};
 /// Bytes that the cache takes for an item besides the item, about: its place in the tables, and
 /// half a place, since as many items again are remembered that were let go lately.
 const ITEM_BYTES: usize = 144;
-/// An item counts for so much more, by this part of it: what comes and goes leaves room in the
-/// slabs that what comes next does not fill, up to a seventh of what there is.
+/// Divisor of the weight of an item that is added to it. Items that come and go leave room in the
+/// slabs that later ones do not fill, up to a seventh of all.
 const SLACK_SHARE: usize = 6;
 /// The largest part of the budget of a shard that an item may take: a larger one would push out all
 /// else.
@@ -39,11 +39,11 @@ const MAX_SHARE: usize = 4;
 const USUAL_BYTES: usize = 4 << 10;
 /// A shard has this much at least, so that some blocks fit. A smaller cache has one shard.
 const MIN_SHARD_BYTES: usize = 1 << 20;
-/// This part of the budget is for what files hold.
+/// Divisor of the budget that bounds the parts that files hold.
 const HELD_SHARE: usize = 4;
-/// At most this part of the budget goes to what is reserved.
+/// Divisor of the budget that bounds reserved memory.
 const RESERVED_SHARE: usize = 2;
-/// The budget of the tables follows what is held and reserved in this many steps.
+/// Number of steps in which the budget of the tables follows held and reserved memory.
 const STEPS: usize = 64;
 
 /// An item of the cache.
@@ -125,7 +125,7 @@ impl Items {
         let shards = (shards + 1).next_power_of_two() / 2;
         let options = OptionsBuilder::new()
             .shards(shards)
-            // It makes fewer shards if each would have fewer than 32 items.
+            // The cache makes fewer shards if each would have fewer than 32 items.
             .estimated_items_capacity((budget / USUAL_BYTES).max(32 * shards))
             .weight_capacity(budget as u64)
             .build()
@@ -153,7 +153,7 @@ impl Items {
         self.budget() / self.items.num_shards() / MAX_SHARE
     }
 
-    /// Leaves to the tables what is neither held nor reserved, in large steps.
+    /// Leaves to the tables the budget that is neither held nor reserved, in large steps.
     fn follow(&self, before: usize, after: usize) {
         let step = (self.budget() / STEPS).max(1);
         if before.div_ceil(step) != after.div_ceil(step) {
@@ -239,26 +239,26 @@ impl BlockCache {
         found
     }
 
-    /// Counts what was read of a file because it was not found. A lookup that would have waited has
-    /// read nothing, and is made again: it is no miss.
+    /// Counts a read of a file that followed a miss. A lookup that would have waited has read
+    /// nothing, and is made again: it is no miss.
     pub(crate) fn on_read(&self) {
         self.misses.add(1);
     }
 
-    /// Keeps what was read of a file at an offset, unless it is too large.
+    /// Keeps a block or a part at an offset of a file, unless it is too large.
     pub(crate) fn insert(&self, file: u64, offset: u64, cached: Cached) {
         if cached.memory() <= self.items.max_bytes() {
             self.items.items.insert(Place { file, offset }, cached);
         }
     }
 
-    /// Counts a lookup that has found what a file holds.
+    /// Counts a lookup that has found a part that its file holds.
     #[inline]
     pub(crate) fn on_held(&self) {
         self.hits.add(1);
     }
 
-    /// Takes a part of the budget for what a file is to hold, if there is enough.
+    /// Takes a share of the budget for a part that a file is to hold, if there is enough.
     pub(crate) fn hold(&self, bytes: usize) -> bool {
         let most = self.items.budget() / HELD_SHARE;
         let held = self
@@ -274,7 +274,7 @@ impl BlockCache {
         held.is_ok()
     }
 
-    /// Gives back what was taken of the budget.
+    /// Gives back a share of the budget.
     pub(crate) fn release(&self, bytes: usize) {
         self.held.fetch_sub(bytes, Ordering::Relaxed);
         let before = self.items.held.fetch_sub(bytes, Ordering::Relaxed);
@@ -298,7 +298,7 @@ impl BlockCache {
     }
 }
 
-/// Memory that is needed besides what is kept, as long as this lives.
+/// Memory that is needed besides kept items, reserved until this is dropped.
 pub(crate) struct Reserved {
     cache: Arc<BlockCache>,
     bytes: usize,
@@ -411,7 +411,7 @@ mod tests {
         assert!(cache.items.items.weight() as usize <= budget - 3_000_000);
         reserved.set(500_000);
         assert!(fill() > budget - 2_500_000 - budget / STEPS - (1 << 20));
-        // Half of the budget is left, whatever is reserved.
+        // Half of the budget is left, however much is reserved.
         reserved.set(usize::MAX / 2);
         assert!((budget / 4..=budget / 2).contains(&fill()));
         drop(more);

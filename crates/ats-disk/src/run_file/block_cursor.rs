@@ -16,11 +16,11 @@ pub(crate) struct BlockCursor {
     newest: Option<Entry>,
     /// The other entries of the key, from newer to older.
     older: Vec<Entry>,
-    /// On the way up: where the next record is.
+    /// The next record, on the way up.
     next: Place,
-    /// On the way down: the restart point whose records `below` has.
+    /// The restart point whose records `below` has, on the way down.
     interval: usize,
-    /// On the way down: the records behind the restart point, up to the one before this.
+    /// The records behind the restart point, up to the one before this, on the way down.
     below: Vec<Below>,
     /// Their keys.
     keys: Vec<u8>,
@@ -169,7 +169,7 @@ impl BlockCursor {
                 return Err(SHARED);
             }
             if self.below.len() == RESTART_ENTRIES {
-                // So no block, whatever its bytes, needs more than 16 times its memory.
+                // The limit keeps a block of any bytes within 16 times its memory.
                 return Err(Damaged("has too few restart points"));
             }
             self.keys.extend_from_within(before..before + record.shared);

@@ -73,7 +73,7 @@ mod tests {
             let lower_two = lower(&keys[2], Some(&*upper_one));
             prop_assert!(*upper_one < *lower_two && *lower_two <= *keys[2]);
             prop_assert!(is_upper(&upper_one, &keys[1]) && is_lower(lower_two, &keys[2]));
-            // Of what has no neighbours, they are short.
+            // Bounds without neighbours are short.
             let (low, high) = (lower(&keys[0], None), upper(&keys[0], None));
             prop_assert!(low <= &keys[0][..] && *keys[0] <= *high);
             prop_assert!(low.len() <= EXACT_BYTES);
@@ -93,7 +93,7 @@ mod tests {
         // The bytes that tell two keys apart are not left away.
         assert_eq!(*upper(&key(3, 1), Some(&key(3, 2))), *key(3, 1));
         assert_eq!(*lower(&key(3, 2), Some(&key(3, 1))), *key(3, 2));
-        // There is nothing short above it.
+        // The greatest key has no short bound above it.
         assert_eq!(*upper(&key(u8::MAX, 1), None), *key(u8::MAX, 1));
     }
 }

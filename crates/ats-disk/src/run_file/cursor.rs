@@ -13,8 +13,9 @@ use ats_store::{Direction, MayBlock};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// With the cache, reading ahead begins with this many bytes, at the second block that is not
-/// cached, and doubles from read to read. So a short walk does not read much more than it needs.
+/// The bytes of the first read ahead of a cursor that uses the cache. It comes with the second
+/// block that is not cached, and each next one is twice as long. So a short walk does not read much
+/// more than it needs.
 const FIRST_AHEAD_BYTES: usize = 16 << 10;
 
 /// The most that is read of the parts at a time, without the cache.
@@ -52,7 +53,7 @@ struct Window {
 /// A piece of the file that is wanted: its offset and its length.
 struct Wanted {
     piece: (u64, u64),
-    /// The beginning and the end of what is read ahead.
+    /// The beginning and the end of the range that may be read ahead.
     limits: (u64, u64),
 }
 
@@ -66,8 +67,8 @@ impl Window {
         }
     }
 
-    /// Returns what `make` makes of the content of a frame. If the window does not have the frame,
-    /// it moves there and has then what follows in the direction, too, but not beyond the limits.
+    /// Returns `make` of the content of a frame. If the window does not have the frame, it moves
+    /// there and reads the frames behind it in the direction, too, but not beyond the limits.
     fn frame<T>(
         &mut self,
         may_block: Option<MayBlock>,
@@ -95,7 +96,7 @@ impl Window {
         self.bytes.get(start..)?.get(..length)
     }
 
-    /// Moves to a piece, and reads it with what follows in the direction.
+    /// Moves to a piece, and reads it with the following ones in the direction.
     fn read(
         &mut self,
         may_block: Option<MayBlock>,
@@ -122,9 +123,9 @@ impl Window {
 }
 
 impl FileCursor {
-    /// A cursor over all keys. With `use_cache` it takes blocks from the cache, and keeps there
-    /// what it reads from disk. It reads up to `read_ahead` bytes at a time. It reads nothing
-    /// before it is sought.
+    /// Makes a cursor over all keys. With `use_cache` it takes blocks from the cache, and keeps
+    /// blocks there that it reads from disk. It reads up to `read_ahead` bytes at a time. It reads
+    /// nothing before it is sought.
     pub(crate) fn new(file: Arc<RunFile>, use_cache: bool, read_ahead: usize) -> Self {
         FileCursor {
             file,

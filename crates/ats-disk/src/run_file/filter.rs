@@ -1,4 +1,4 @@
-//! Filters: what tells, without reading blocks, that a key is missing.
+//! Filters: they tell, without reading blocks, that a key is missing.
 //!
 //! A split block Bloom filter, as the Parquet format specifies it (after Putze, Sanders and
 //! Singler, "Cache-, Hash- and Space-Efficient Bloom Filters", 2007). A key belongs to one lane of
@@ -94,7 +94,7 @@ impl FilterSize {
 
     fn lanes(self, keys: usize) -> usize {
         match self.makes_filters() {
-            // The bound is what `lane_of` needs. Above it are filters of 128 GiB.
+            // The bound is the limit of `lane_of`. Above it are filters of 128 GiB.
             true => (keys as f64 / self.keys_per_lane)
                 .ceil()
                 .min(f64::from(u32::MAX)) as usize,

@@ -1,11 +1,11 @@
 //! Frames: the pieces of a file that are read as a whole, each with a checksum.
 //!
-//! A frame is a content, a byte that says what it is and how it is compressed, and a checksum of
-//! both. The checksum is seeded with the identity of the file and the offset of the frame. So bytes
-//! that were written elsewhere, by a write that went astray or by a copy of a wrong file, do not
-//! pass as the frame that is wanted here, although they may be a good frame where they belong.
-//! (Bairavasundaram and others, "An Analysis of Data Corruption in the Storage Stack", 2008, found
-//! such writes on disks of all classes.)
+//! A frame is a content, a byte for its type and its compression, and a checksum of both. The
+//! checksum is seeded with the identity of the file and the offset of the frame. So bytes that were
+//! written elsewhere, by a write that went astray or by a copy of a wrong file, do not pass as the
+//! frame that is wanted here, although they may be a good frame where they belong. (Bairavasundaram
+//! and others, "An Analysis of Data Corruption in the Storage Stack", 2008, found such writes on
+//! disks of all classes.)
 
 use crate::coding::{Damaged, Decoder, put_varint};
 use crate::options::Compression;
@@ -35,7 +35,7 @@ pub(crate) enum Content {
     RangeDeletes = 3,
 }
 
-/// The identity of a file, whatever name it has.
+/// The identity of a file under any name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     /// The store, by a number that no other store has.

@@ -4,9 +4,9 @@
 //! keys of the first and not above those of the second. A key belongs to the piece whose number is
 //! the number of separators that are not above the key.
 //!
-//! In memory, what all separators begin with is taken away, and the next eight bytes of each are a
-//! number, its *head*. A lookup is a binary search over heads, which lie beside each other. It
-//! looks at the separators themselves only where a head is equal to that of the key.
+//! In memory, the common prefix of all separators is taken away, and the next eight bytes of each
+//! are a number, its *head*. A lookup is a binary search over heads, which lie beside each other.
+//! It looks at the separators themselves only where a head is equal to that of the key.
 //!
 //! A file has two levels of them: the top has its parts, and each part has its blocks, about a
 //! hundred. One level would need 16,000 entries for 64 MiB of blocks of 4 KiB, with the filter
@@ -25,11 +25,11 @@ use std::ops::Range;
 pub(crate) struct Separators {
     /// The bytes with which all begin.
     prefix: SharedSlice<u8>,
-    /// Of each, what follows the prefix, up to eight bytes of it.
+    /// Up to eight bytes of each string behind the prefix.
     heads: SharedSlice<u64>,
-    /// Of each, where it ends in `suffixes`.
+    /// The end of each string in `suffixes`.
     ends: SharedSlice<usize>,
-    /// Of each, what follows the prefix.
+    /// The bytes of each string behind the prefix.
     suffixes: SharedSlice<u8>,
 }
 
@@ -57,7 +57,8 @@ impl Separators {
         })
     }
 
-    /// Those between neighbours of which `bounds` gives the first and the last key.
+    /// Makes separators between neighbours. `bounds` gives the first and the last key of each
+    /// piece.
     pub(crate) fn from_bounds<'k>(mut bounds: impl Iterator<Item = (&'k [u8], &'k [u8])>) -> Self {
         let mut separators = Vec::new();
         let mut last = bounds.next().map(|(_, last)| last);
@@ -158,7 +159,7 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// Reads what [`IndexBuilder::encode`] has written.
+    /// Reads the output of [`IndexBuilder::encode`].
     pub(crate) fn decode(decoder: &mut Decoder<'_>) -> Result<Self, Damaged> {
         let count = decoder.count()?;
         if count == 0 {
@@ -260,7 +261,7 @@ impl IndexBuilder {
             let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
             &self.separators[start..self.ends[number]]
         };
-        // They ascend, so what the first and the last have in common, all have.
+        // The strings ascend, so all have the common prefix of the first and the last.
         let count = self.ends.len();
         let prefix = match count {
             0 => &[],

@@ -20,9 +20,9 @@ pub(crate) const FOOTER_END_BYTES: usize = 4 + 4 + 8 + 8;
 /// A run file, as the manifest knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FileMeta {
-    /// Its number, which no other file of the store has or had.
+    /// The number of the file, which no other file of the store has or had.
     pub(crate) number: u64,
-    /// Its length.
+    /// The length of the file.
     pub(crate) bytes: u64,
     /// Entries of keys. A key has several if its operands could not be merged.
     pub(crate) entries: u64,
@@ -78,7 +78,7 @@ impl FileMeta {
         }
     }
 
-    /// Reads what [`encode`](FileMeta::encode) has written.
+    /// Reads the output of [`encode`](FileMeta::encode).
     pub(crate) fn decode(decoder: &mut Decoder<'_>) -> Result<Self, Damaged> {
         let number = decoder.varint()?;
         let bytes = decoder.varint()?;
@@ -150,7 +150,7 @@ impl Footer {
         let end_offset = bytes.checked_sub(FOOTER_END_BYTES as u64);
         read(end_offset.ok_or_else(no_footer)?, &mut end)?;
         let length = Footer::length(&end, name);
-        // In all formats, the end of a footer says how long it is.
+        // The end of a footer has its length in all formats.
         let fields = u32::from_le_bytes([end[0], end[1], end[2], end[3]]);
         let all = u64::from(fields) + FOOTER_END_BYTES as u64;
         let offset = bytes.checked_sub(all).ok_or_else(no_footer)?;
@@ -166,7 +166,7 @@ impl Footer {
         footer.map_err(|why| Error::corrupt(format_args!("the footer {why}")))
     }
 
-    /// Appends it. `meta.bytes` is what follows from its length.
+    /// Appends the footer, without `meta.bytes`, which follows from the length of the file.
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         let start = out.len();
         out.extend_from_slice(&self.identity.store.to_le_bytes());

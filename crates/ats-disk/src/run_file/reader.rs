@@ -60,11 +60,11 @@ pub(crate) struct RunFile {
     cache_file: u64,
     /// `true` if the system was told that parts are read.
     parts_are_read: AtomicBool,
-    /// Those parts that the file holds itself.
+    /// The parts that the file holds itself.
     pub(super) parts: Box<[OnceLock<Arc<Part>>]>,
     /// The bytes that they take of the budget of the cache.
     pub(super) held_bytes: AtomicUsize,
-    /// The memory of what says where parts are.
+    /// The memory of the index of the parts.
     memory: Reserved,
 }
 
@@ -208,8 +208,8 @@ impl RunFile {
         Ok(read)
     }
 
-    /// The content of a frame. `end` is what was read of the end of the file, which has the frame
-    /// or not.
+    /// Returns the content of a frame. `end` are bytes that were read of the end of the file, which
+    /// may have the frame.
     fn read_of_end(
         &self,
         may_block: Option<MayBlock>,
@@ -233,7 +233,7 @@ impl RunFile {
         }
     }
 
-    /// An error about what is at an offset.
+    /// Makes an error about damage at an offset.
     pub(super) fn damage(&self, offset: u64, why: Damaged) -> Error {
         let number = self.identity.number;
         Error::corrupt(format_args!("run file {number} at offset {offset}: {why}"))
@@ -295,7 +295,7 @@ impl RunFile {
         }
     }
 
-    /// Does what [`fill`](Self::fill) does, from the memory of the system.
+    /// Like [`fill`](Self::fill), but only from the memory of the system.
     fn fill_at_once(&self, offset: u64, out: &mut [u8]) -> Result<(), Error> {
         if out.len() > AT_ONCE_BYTES {
             return Err(Error::WouldBlock);
@@ -306,7 +306,7 @@ impl RunFile {
         }
     }
 
-    /// Reads a frame from disk. Returns what `make` makes of its content.
+    /// Reads a frame from disk. Returns `make` of its content.
     fn read_frame<T>(
         &self,
         may_block: Option<MayBlock>,
@@ -513,7 +513,7 @@ impl RunFile {
         median.map_err(|why| self.damage(offset, why))
     }
 
-    /// The keys of which it has deleted what older runs have.
+    /// Returns the ranges of keys that the file deletes from older runs.
     pub(crate) fn range_deletes(&self) -> &Arc<RangeSet> {
         &self.end.range_deletes
     }

@@ -22,9 +22,9 @@ pub(crate) struct Run {
     keyless: usize,
     /// Between the files that have keys.
     separators: Separators,
-    /// Those of all keys.
+    /// The bounds of all keys.
     bounds: Option<[Arc<[u8]>; 2]>,
-    /// Those of all files, if there are any.
+    /// The range deletes of all files, if there are any.
     range_deletes: Option<Arc<RangeSet>>,
 }
 
@@ -73,13 +73,12 @@ impl Run {
             .map(|[first, last]| (&**first, &**last))
     }
 
-    /// The keys of which it has deleted what older runs have, if there are any.
+    /// Returns the ranges of keys that the run deletes from older runs, if there are any.
     pub(crate) fn range_deletes(&self) -> Option<&Arc<RangeSet>> {
         self.range_deletes.as_ref()
     }
 
-    /// Returns `true` if a range delete has deleted what older runs have of a key. O(log n), in
-    /// memory.
+    /// Returns `true` if a range delete of the run hides a key of older runs. O(log n), in memory.
     #[inline]
     pub(crate) fn covers(&self, key: &[u8]) -> bool {
         let deletes = self.range_deletes.as_ref();

@@ -23,7 +23,7 @@ use std::io as std_io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// A file in memory, which notes what is done with it.
+/// A file in memory, which notes its calls.
 #[derive(Clone, Default)]
 struct Memory(Arc<Mutex<Content>>);
 
@@ -111,7 +111,7 @@ const IDENTITY: Identity = Identity {
 };
 
 type Entries = Vec<(Kind, Vec<u8>)>;
-/// Of each key its entries, from the newest to the oldest.
+/// The entries of each key, from the newest to the oldest.
 type Records = BTreeMap<Vec<u8>, Entries>;
 type Range = (Option<Vec<u8>>, Option<Vec<u8>>);
 

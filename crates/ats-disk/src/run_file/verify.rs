@@ -111,7 +111,7 @@ impl RunFile {
         Ok(())
     }
 
-    /// Checks and counts the record on which a cursor stands. Returns what is wrong with it.
+    /// Checks and counts the record on which a cursor stands. Returns its fault.
     fn verify_key(
         &self,
         cursor: &FileCursor,

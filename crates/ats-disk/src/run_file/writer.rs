@@ -30,7 +30,8 @@ const SYNC_BYTES: u64 = 8 << 20;
 /// The form in which run files are written.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    /// About how long a block is, uncompressed. A block is longer only by what one key takes.
+    /// Approximate length of a block, uncompressed. A block is longer only by the entries of one
+    /// key.
     block_bytes: usize,
     compression: Compression,
     filter_size: FilterSize,
@@ -187,7 +188,7 @@ impl FileWriter {
         is_there.then(|| bounds::upper(&self.last_key, before))
     }
 
-    /// Bytes of memory of what is not written yet, about.
+    /// Returns the approximate bytes of memory of unwritten blocks and parts.
     pub(crate) fn memory(&self) -> usize {
         self.chunk.capacity() + self.parts.capacity() + self.scratch.capacity()
     }
@@ -242,7 +243,7 @@ impl FileWriter {
         self.top.add((length + TRAILER_BYTES) as u64);
     }
 
-    /// Writes what is in the buffer.
+    /// Writes the buffer.
     fn write_chunk(&mut self) -> Result<(), Error> {
         let (number, offset) = (self.identity.number, self.written);
         let written = self.file.write_at(&self.chunk, offset);

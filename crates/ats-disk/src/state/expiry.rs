@@ -10,14 +10,15 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ending {
-    /// It was not read for longer than [`Options::snapshot_age`](crate::Options::snapshot_age).
+    /// The snapshot was not read for longer than
+    /// [`Options::snapshot_age`](crate::Options::snapshot_age).
     Unread,
-    /// It was older than it was [kept](crate::DiskStore::keep_snapshot) for.
+    /// The snapshot was older than it was [kept](crate::DiskStore::keep_snapshot) for.
     Age,
     /// The kept snapshots held more memory than
     /// [`Options::snapshot_memory`](crate::Options::snapshot_memory), and it was the oldest.
     Memory,
-    /// It was [ended](crate::Snapshot::end), or was one too many of those whose number is
+    /// The snapshot was [ended](crate::Snapshot::end), or was one too many of those whose number is
     /// [limited](crate::Snapshot::limit).
     Ended,
 }
@@ -45,7 +46,7 @@ pub(crate) trait Pin: Send + Sync {
     /// Has it end. Returns `true` if it had not.
     fn end(&self, why: Ending) -> bool;
 
-    /// Adds what only snapshots read, of the resources that this one reads.
+    /// Adds the resources of this snapshot that only snapshots read.
     fn add_held(&self, held: &mut Held);
 }
 
@@ -61,7 +62,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// Returns `true` if what is at this address was not added before.
+    /// Returns `true` if the resource was not added before.
     pub(crate) fn is_new<T>(&mut self, resource: &Arc<T>) -> bool {
         self.seen.insert(Arc::as_ptr(resource).addr())
     }
@@ -94,7 +95,7 @@ pub(crate) struct SnapshotExpiry {
     all: Mutex<Vec<Weak<dyn Pin>>>,
     /// Number of uses of those whose number is limited.
     uses: AtomicU64,
-    /// No kept snapshot ends before this time; 0 if none ends by its age.
+    /// The first time at which a kept snapshot may end by its age; 0 if none does.
     next_deadline: AtomicU64,
     /// Number of kept snapshots that a bound has ended.
     evicted: AtomicU64,
@@ -104,7 +105,7 @@ impl SnapshotExpiry {
     /// Adds one.
     pub(crate) fn add(&self, pinned: Weak<dyn Pin>) {
         let mut all = self.all.lock();
-        // Those that are gone are looked for when the list would grow.
+        // Dropped snapshots are looked for when the list would grow.
         if all.len() == all.capacity() {
             all.retain(|pinned| pinned.strong_count() > 0);
         }
@@ -121,7 +122,7 @@ impl SnapshotExpiry {
         self.all.lock().iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Those that are kept, the oldest first, with the times at which they were taken.
+    /// Returns the kept snapshots, the oldest first, with the times at which they were taken.
     fn kept(&self) -> Vec<(u64, Arc<dyn Pin>)> {
         let pins = self.pins().into_iter();
         let alive = pins.filter(|pinned| !pinned.has_ended());

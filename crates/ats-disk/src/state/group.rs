@@ -28,7 +28,7 @@ pub(crate) struct Group {
 #[derive(Default)]
 pub(crate) struct Batches {
     pub(crate) bytes: Vec<u8>,
-    /// Of each batch: where it ends, and how many changes it has.
+    /// The end of each batch in `bytes`, and its number of changes.
     pub(crate) ends: Vec<(usize, u32)>,
     /// Keys that end with the number of their change, of all batches.
     pub(crate) numbered: Vec<Numbered>,

@@ -1,9 +1,9 @@
 //! Memory that the stores of a process share.
 //!
-//! A store that is not given memory of its own takes it from one budget: two thirds are for [what
-//! was read](crate::run_file::block_cache), and a third is for memtables. Each memtable may become
-//! as large as half of that third; while all together are larger than the third, the largest are
-//! sealed, and then written to runs, and writes to stores that share are [slowed
+//! A store that is not given memory of its own takes it from one budget: two thirds are for the
+//! [cache of blocks](crate::run_file::block_cache), and a third is for memtables. Each memtable may
+//! become as large as half of that third; while all together are larger than the third, the largest
+//! are sealed, and then written to runs, and writes to stores that share are [slowed
 //! down](BackPressure), the more the larger the excess is.
 //!
 //! Memtables that only snapshots read are not counted: to write them would make them no fewer.
@@ -20,7 +20,7 @@ use std::sync::{Arc, LazyLock, OnceLock, Weak};
 const DEFAULT_BYTES: usize = 384 << 20;
 /// The smallest budget.
 const LEAST_BYTES: usize = 64 << 10;
-/// This part of the budget is for memtables.
+/// Divisor of the budget that gives the memory of memtables.
 const MEMTABLE_SHARE: usize = 3;
 /// A store tells of changes of its memtables by so many bytes at least, or by this part of them.
 const LEAST_CHANGE: usize = 4 << 10;
@@ -52,9 +52,9 @@ pub struct SharedMemory {
 }
 
 /// Sets the memory in bytes that all stores together use that are not given memory of their own:
-/// two thirds for what was read, a third for what is not in a run yet. It is 384 MiB until this is
-/// called; less than 64 KiB is as good as 64 KiB. If it becomes less, what was read is let go at
-/// once, and memtables are written to runs with the next writes.
+/// two thirds for the cache, a third for writes that are not in a run yet. It is 384 MiB until this
+/// is called; less than 64 KiB is as good as 64 KiB. If it becomes less, the cache shrinks at once,
+/// and memtables are written to runs with the next writes.
 pub fn set_shared_memory(bytes: usize) {
     BUDGET.store(bytes.max(LEAST_BYTES), Ordering::Relaxed);
     block_cache::set_shared_budget(cache_bytes());
@@ -106,7 +106,7 @@ impl Share {
     pub(crate) fn join() -> Arc<Self> {
         let share = Arc::new(Share::default());
         let mut shares = SHARES.lock();
-        // Those that are gone are looked for when the list would grow.
+        // Dropped stores are looked for when the list would grow.
         if shares.len() == shares.capacity() {
             shares.retain(|share| share.strong_count() > 0);
         }

@@ -41,7 +41,7 @@ fn is_last<T: ?Sized>(reference: &Arc<T>) -> bool {
 fn free<T: ?Sized>(all: &Mutex<Vec<Arc<T>>>) {
     let mut all = all.lock();
     let free: Vec<_> = all.extract_if(.., |one| is_last(one)).collect();
-    // It takes long.
+    // Freeing takes long, so it is done without the lock.
     drop(all);
     drop(free);
 }
@@ -115,7 +115,7 @@ impl Obsolete {
         for number in &due {
             match directory.remove(&file_name(*number)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    // The next opening removes what belongs to no run.
+                    // The next opening removes files that belong to no run.
                     stats.on_failed_removal();
                 }
                 _ => {}

@@ -44,7 +44,7 @@ impl Schedule {
         }
     }
 
-    /// Does what [`wake`](Schedule::wake) does, if there are threads.
+    /// Like [`wake`](Schedule::wake), but only if there are threads, and `is_due` says so.
     pub(crate) fn wake_if(&self, is_due: impl FnOnce() -> bool) {
         if self.membership.get().is_some() && is_due() {
             self.wake();

@@ -6,9 +6,10 @@
 //! **SNAPSHOT_LIST-1** A snapshot is entered at the number that is published at that moment, under
 //! the lock. **SNAPSHOT_LIST-2** A group of writes is applied either all under the lock (a group of
 //! one record, which is short), or it has looked at the snapshots under the lock before it applies
-//! anything, and keeps besides what is read at the number that was published then. So a snapshot
-//! that is entered while the group is applied finds what it reads: by SNAPSHOT_LIST-1 its number is
-//! either one the group has seen, or the one that was published when the group began.
+//! anything, and besides keeps the versions that are readable at the number that was published
+//! then. So a snapshot that is entered while the group is applied finds its versions: by
+//! SNAPSHOT_LIST-1 its number is either one the group has seen, or the one that was published when
+//! the group began.
 
 use crate::error::Error;
 use crate::record_count::RecordCount;
@@ -36,7 +37,7 @@ impl SnapshotList {
 
     /// The last published sequence number.
     pub(crate) fn visible(&self) -> u64 {
-        // Acquire: what was applied before it was published is seen.
+        // Acquire: changes that were applied before the number was published are seen.
         self.visible.load(Ordering::Acquire)
     }
 
@@ -44,8 +45,8 @@ impl SnapshotList {
     /// that readers may see before they are published. The caller holds `write_state`.
     pub(crate) fn publish(&self, visible: u64, count: &RecordCount, apply: impl FnOnce()) {
         if count.published_value() == RecordCount::UNKNOWN {
-            // It may be unknown earlier than need be, so that no thread that asks for it waits for
-            // `apply`.
+            // The count becomes unknown earlier than need be, so that no thread that asks for it
+            // waits for `apply`.
             self.count.publish(RecordCount::UNKNOWN, || {});
         }
         self.count.publish(count.published_value(), || {

@@ -1,4 +1,4 @@
-//! The status of an open store: what it may still do.
+//! The status of an open store: the work that it may still do.
 
 use crate::error::Error;
 use crate::fork_detection;
@@ -32,7 +32,7 @@ impl Status {
     }
 
     /// # Errors
-    /// [`Error::ReadOnly`] after a failure that has left unknown what is on disk.
+    /// [`Error::ReadOnly`] after a failure that has left the state of the disk unknown.
     pub(crate) fn check_writable(&self) -> Result<(), Error> {
         if self.is_forked() {
             let why = "this process is a copy, by fork, of the one that opened it";

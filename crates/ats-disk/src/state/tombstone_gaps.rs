@@ -29,7 +29,7 @@
 //! It costs a load for each write, until a walk passes many deletes for the first time. From then
 //! on a write of a record takes a lock and searches, and a walk takes the lock when it begins;
 //! until so many records were written without a gap being of use that nothing seems to be gained.
-//! The number of gaps is bounded, and so is what is kept of recent keys: when either is used up,
+//! The number of gaps is bounded, and so is the memory of recent keys: when either is used up,
 //! something is forgotten, and walks find it again.
 
 use ats_store::{Direction, KeyRange, successor};
@@ -55,14 +55,14 @@ const LONGEST_BOUND: usize = 1024;
 const RECENT_BYTES: usize = 1 << 20;
 /// Bytes that a recent key costs besides its own.
 const RECENT_OVERHEAD: usize = 32;
-/// A walk that has not seen more writes in what it has found than this does not remember it.
+/// The most writes in a gap that a walk has not seen and still remembers the gap.
 const MOST_UNSEEN: usize = 64;
 /// Number of gaps that are looked at to find one to be forgotten.
 const CANDIDATES: usize = 8;
 /// After so many records were written without a gap being of use, all are forgotten.
 const MOST_UNUSED: u32 = 1 << 16;
 
-/// No walk has such a number.
+/// A number that no walk has.
 const UNKNOWN: u64 = u64::MAX;
 
 /// See the [module](self).
@@ -85,7 +85,7 @@ struct Deletes {
 
 #[derive(Default)]
 struct Known {
-    /// By the lowest key of each; they neither overlap nor touch.
+    /// The gaps by their lowest keys; they neither overlap nor touch.
     gaps: BTreeMap<Box<[u8]>, Gap>,
     /// Keys of records that were told, by ascending numbers (TOMBSTONE_GAPS-3).
     recent: VecDeque<(u64, Box<[u8]>)>,
@@ -109,14 +109,14 @@ struct Gap {
 /// Place at which a walk goes on behind a gap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Behind {
-    /// At this bound, as of [`Cursor::seek`](crate::cursor::Cursor::seek).
+    /// The bound at which the walk goes on, as of [`Cursor::seek`](crate::cursor::Cursor::seek).
     Bound(Box<[u8]>),
     /// Nowhere: there are no more records in the direction.
     End,
 }
 
 impl TombstoneGaps {
-    /// Returns `true` if writers tell what they write.
+    /// Returns `true` if writers report the keys that they write.
     #[inline]
     pub(crate) fn is_active(&self) -> bool {
         self.is_active.load(Ordering::Relaxed)
@@ -142,8 +142,8 @@ impl TombstoneGaps {
         doublings.store(more, Ordering::Relaxed);
     }
 
-    /// Makes writers tell what they write from now on. `published` is the number of the last write,
-    /// if the caller has the lock of writers.
+    /// Makes writers report the keys that they write from now on. `published` is the number of the
+    /// last write, if the caller has the lock of writers.
     pub(crate) fn activate(&self, published: Option<u64>) {
         let mut known = self.known.lock();
         if !self.is_active() {

@@ -23,7 +23,7 @@ pub(crate) struct Version {
     pub(crate) active: Arc<Memtable>,
     /// The memtables that wait for being written to runs, from the newest to the oldest.
     pub(crate) sealed: Vec<Arc<Sealed>>,
-    /// From the newest to the oldest.
+    /// The runs, from the newest to the oldest.
     pub(crate) runs: Vec<Arc<StoredRun>>,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct Sealed {
     pub(crate) next_journal: u64,
 }
 
-/// A run and what the manifest says of it.
+/// A run and its description in the manifest.
 pub(crate) struct StoredRun {
     pub(crate) meta: RunMeta,
     pub(crate) run: Arc<Run>,
@@ -114,7 +114,7 @@ impl Version {
         }
     }
 
-    /// From the newest to the oldest.
+    /// Returns the memtables, from the newest to the oldest.
     pub(crate) fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
         let sealed = self.sealed.iter().map(|sealed| &sealed.memtable);
         std::iter::once(&self.active).chain(sealed)

@@ -9,7 +9,7 @@ pub(crate) struct WriteState {
     pub(crate) journal: Journal,
     /// The sequence number of the last change.
     pub(crate) last_seq: u64,
-    /// That of the last change before those in the active memtable.
+    /// The sequence number of the last change before those in the active memtable.
     pub(crate) sealed_seq: u64,
     pub(crate) count: RecordCount,
     /// `true` if a turn is going to find out when there are no more writes.

@@ -22,7 +22,7 @@ use std::time::Duration;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Info {
-    /// Of each run, from the newest to the oldest: its files, its bytes, and its entries.
+    /// The files, the bytes and the entries of each run, from the newest to the oldest.
     pub runs: Vec<RunInfo>,
     /// The number of them that are being compacted.
     pub compacting: usize,
@@ -76,7 +76,7 @@ pub struct Info {
     pub refused_merges: u64,
     /// The number of writes that were delayed.
     pub stalls: u64,
-    /// For how long together.
+    /// The sum of the delays.
     pub stalled: Duration,
     /// The longest delay.
     pub longest_stall: Duration,

@@ -1,11 +1,11 @@
 //! Opening a store, after it was closed or after a crash.
 //!
-//! All is read first. The records that were found must be durable before anything relies on them: a
+//! All is read first. The replayed records must be durable before anything relies on them: a
 //! process that was killed leaves writes that the system has and the disk has not. So, unless the
-//! store was closed and nothing is to be repaired, journals are cut to what was replayed and
-//! synced, and the manifest is written anew and synced before a file is removed that it does not
-//! name. A store that was closed is opened without a write; then the first change of it writes the
-//! manifest anew.
+//! store was closed and nothing is to be repaired, journals are truncated to their replayed part
+//! and synced, and the manifest is written anew and synced before a file is removed that it does
+//! not name. A store that was closed is opened without a write; then the first change of it writes
+//! the manifest anew.
 //!
 //! A store that is opened for reading is left as it is.
 
@@ -123,15 +123,15 @@ pub(crate) fn open(
     Ok(engine)
 }
 
-/// Makes the manifest durable, removes files that are not needed, and writes to runs what was read
-/// from journals.
+/// Makes the manifest durable, removes files that are not needed, and writes the replayed records
+/// to runs.
 fn take_over(engine: &Engine, new_files: &[NewFile<'_>]) -> Result<(), Error> {
     engine.files.make_manifest(new_files)?;
     engine.files.remove_unneeded()?;
     leave_journals(engine)
 }
 
-/// Writes to runs what was read from journals, and removes these. They may be shown by the system,
+/// Writes the replayed records to runs, and removes the journals. They may be shown by the system,
 /// but not be on the disk: a sync that has failed in an earlier process is not tried again, and the
 /// next one succeeds.
 fn leave_journals(engine: &Engine) -> Result<(), Error> {
@@ -199,19 +199,19 @@ fn find_unneeded(names: &[String], contents: &Contents) -> Vec<String> {
     unneeded.cloned().collect()
 }
 
-/// Making memtables of journals.
+/// Replay of journals into memtables.
 ///
 /// It replays the longest part without a gap, from the first journal that is needed on. It ends at
 /// the end of the last journal, or where something is missing. If something behind that says that
-/// what is missing was durable, the journal was spoilt, and the store is not opened. Otherwise what
-/// is behind it is removed, so that what is written from now on follows what was replayed.
+/// the missing part was durable, the journal was spoilt, and the store is not opened. Otherwise the
+/// rest is removed, so that later writes follow the replayed ones.
 struct Replay<'a> {
     directory: &'a dyn Directory,
     options: &'a Options,
     store: u128,
     /// The last sequence number that was found.
     seq: u64,
-    /// From the newest to the oldest.
+    /// The memtables, from the newest to the oldest.
     sealed: Vec<Arc<Sealed>>,
     /// The number of the first journal that is needed.
     first: u64,
@@ -275,8 +275,8 @@ impl Replay<'_> {
         self.replayed.is_empty() && self.rest.is_empty()
     }
 
-    /// The number for the next journal. The numbers of those behind what was replayed are used
-    /// again: journals are replayed as far as there is no gap.
+    /// Returns the number for the next journal. The numbers of journals behind the replayed ones
+    /// are used again: journals are replayed as far as there is no gap.
     fn next_journal(&self) -> u64 {
         self.first + self.replayed.len() as u64
     }
@@ -292,7 +292,7 @@ impl Replay<'_> {
             number,
         };
         let Some(reader) = LogReader::open(Arc::clone(&file), &name, LogKind::Journal)? else {
-            // It was durable before the first record was written.
+            // The header was durable before the first record was written.
             let mut reader = LogReader::without_header(file, &name, expected)?;
             return match reader.later_durable()? {
                 None => Ok(None),
@@ -309,7 +309,7 @@ impl Replay<'_> {
         Ok(Some(reader))
     }
 
-    /// Makes a memtable of a journal. Returns `true` if the journal follows what was replayed.
+    /// Makes a memtable of a journal. Returns `true` if the journal follows the replayed ones.
     fn one(&mut self, reader: &mut LogReader) -> Result<bool, Error> {
         let first_seq = self.seq + 1;
         let number = reader.identity().number;
@@ -356,8 +356,8 @@ impl Replay<'_> {
         Ok(true)
     }
 
-    /// Makes durable what was replayed, and removes what is behind it. That needs no room on the
-    /// disk.
+    /// Makes the replayed records durable, and removes the rest of the journals. That needs no room
+    /// on the disk.
     fn repair(&self) -> Result<(), Error> {
         let repair = || -> io::Result<()> {
             for number in &self.rest {

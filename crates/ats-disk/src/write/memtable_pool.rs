@@ -47,7 +47,7 @@ impl MemtablePool {
         }
     }
 
-    /// Gives back what is kept.
+    /// Gives the kept memory back.
     pub(crate) fn release(&self) {
         *self.held.lock() = None;
     }

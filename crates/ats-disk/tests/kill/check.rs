@@ -1,4 +1,4 @@
-//! Checks what must be in the store when the process that wrote to it was killed.
+//! Checks of a store whose writing process was killed.
 
 use crate::append::Append;
 use crate::map::Model;
@@ -74,7 +74,7 @@ fn apply(operation: &Operation, model: &mut Model, marks: &mut Marks) {
     }
 }
 
-/// Opens the store that a process has left, compares it with what the process has told, and leaves
+/// Opens the store that a process has left, compares it with the reports of the process, and leaves
 /// it for the next round. Returns the number of writes that were acknowledged.
 pub(crate) fn check(
     round: u64,
@@ -99,7 +99,7 @@ pub(crate) fn check(
     done
 }
 
-/// Compares the keys of a writer, and its marks, with what must be there.
+/// Compares the keys of a writer, and its marks, with the expected ones.
 fn check_writer(
     store: &DiskStore,
     writer: usize,

@@ -1,10 +1,10 @@
-//! A process that writes to a store is killed at any time. Killing a process loses nothing,
-//! whatever the durability: each write that had returned is there, no batch is there in part, and
-//! there is nothing besides but of what was under way.
+//! A process that writes to a store is killed at any time. Killing a process loses nothing, with
+//! any durability: each write that had returned is there, no batch is there in part, and there is
+//! nothing besides but the writes under way.
 //!
-//! The test starts itself as another process, which tells over a pipe what it is about to write and
-//! what it has written. After a while it is killed with SIGKILL, and the directory is opened here.
-//! The next round goes on with it. There are 20 rounds, or as many as `ATS_DISK_KILL_ROUNDS` says.
+//! The test starts itself as another process, which tells over a pipe which writes it begins and
+//! ends. After a while it is killed with SIGKILL, and the directory is opened here. The next round
+//! goes on with it. There are 20 rounds, or as many as `ATS_DISK_KILL_ROUNDS` says.
 
 #[path = "../support/append.rs"]
 mod append;
@@ -50,7 +50,7 @@ impl Process {
     }
 
     /// Kills it when this time has passed since it was started, or since its first report, and
-    /// gathers what it has told.
+    /// gathers its reports.
     fn kill_after(self, time: Duration, from_first_report: bool) -> Vec<Report> {
         let Process { mut child, out } = self;
         let (first, has_reported) = mpsc::channel();

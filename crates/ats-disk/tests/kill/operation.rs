@@ -28,7 +28,7 @@ pub(crate) enum Change {
 
 /// A write of a writer.
 pub(crate) struct Operation {
-    /// Of keys that no other writer has.
+    /// Changes of keys that no other writer has.
     pub(crate) own: Vec<Change>,
     /// `true` if it is made as a batch. Then it also says so to a key that all writers share.
     pub(crate) shared: Option<(Vec<u8>, Vec<u8>)>,

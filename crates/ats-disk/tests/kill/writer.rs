@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Variables of the environment: where the store is, and what is to be done.
+/// Variables of the environment: the directory of the store, and the task.
 pub(crate) const DIRECTORY: &str = "ATS_DISK_KILL_DIRECTORY";
 pub(crate) const ORDER: &str = "ATS_DISK_KILL_ORDER";
 
@@ -108,13 +108,13 @@ pub(crate) fn was_ordered() -> bool {
     std::env::var_os(ORDER).is_some()
 }
 
-/// Does what the environment says, until the process is killed.
+/// Does the task that the environment names, until the process is killed.
 pub(crate) fn write() {
     let order = std::env::var(ORDER).expect("it was set");
     let order = Order::parse(&order).expect("an order");
     let directory = std::env::var_os(DIRECTORY).expect("it was set");
     let store = DiskStore::open(Path::new(&directory), options(order.round)).expect("opened");
-    // In case that nothing kills it.
+    // The writer ends by itself if nothing kills it.
     let end = Instant::now() + Duration::from_secs(60);
     thread::scope(|scope| {
         for (writer, first) in order.first.into_iter().enumerate() {
@@ -141,7 +141,7 @@ pub(crate) fn write() {
     });
 }
 
-/// Does what moves files about, and reads.
+/// Flushes, compacts and reads beside the writers.
 fn disturb(store: &DiskStore, round: u64, end: Instant) {
     for number in 0_u64.. {
         if Instant::now() > end {

@@ -1,6 +1,5 @@
-//! Random programs against a map with the list of what was written to each key: with tiny
-//! memtables, blocks and files, so that every path runs, and the same programs under different
-//! settings.
+//! Random programs against a map with the list of writes of each key: with tiny memtables, blocks
+//! and files, so that every path runs, and the same programs under different settings.
 
 mod affine;
 #[path = "../support/append.rs"]
@@ -30,7 +29,7 @@ enum Change {
     Delete(Vec<u8>),
     Merge(Vec<u8>, Vec<u8>),
     DeleteRange(Option<Vec<u8>>, Option<Vec<u8>>),
-    /// Of many neighbours, one by one.
+    /// Deletes of many neighbours, one by one.
     DeleteEach(std::ops::Range<u8>),
 }
 

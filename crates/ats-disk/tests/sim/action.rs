@@ -98,7 +98,7 @@ impl fmt::Debug for Action {
 /// An action that is not durable.
 #[derive(Clone)]
 pub(crate) struct Pending {
-    /// No other action of this disk, or of those that were copied from it, has it.
+    /// The number of the action, which no other action of this disk, or of its copies, has.
     pub(crate) id: u64,
     pub(crate) action: Action,
 }
@@ -108,13 +108,14 @@ pub(crate) struct Pending {
 pub(crate) enum Fate {
     Lost,
     Kept,
-    /// Of a write, only the first bytes. If it has `grown`, the file is nevertheless as long as if
-    /// all were kept, and what is missing reads as before, or as zeros. A rename leaves both names.
+    /// The first bytes of a write only. If it has `grown`, the file is nevertheless as long as if
+    /// all were kept, and the missing bytes read as before, or as zeros. A rename leaves both
+    /// names.
     Torn {
         bytes: u32,
         grown: bool,
     },
-    /// Of a write, only those sectors whose bit is set; the file is as long as if all were kept.
+    /// The sectors of a write whose bit is set; the file is as long as if all were kept.
     Sectors(u64),
 }
 

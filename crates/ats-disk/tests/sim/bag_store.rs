@@ -19,7 +19,7 @@ const PART: usize = 5;
 /// Begins the first part of a value, which may be empty.
 const BEGINS: u8 = b'!';
 
-/// Values are what their bytes are. Those with the same first byte have the same hash.
+/// Values that are equal if their bytes are. Those with the same first byte have the same hash.
 struct Bytes;
 
 impl BagValues for Bytes {
@@ -94,7 +94,7 @@ fn value_of(store: &dyn Store, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
     read.map(|_| found).map_err(of_store)
 }
 
-/// The engine only tells more of what has failed.
+/// The engine only names the failure in more detail.
 fn of_store(error: ats_store::Error) -> Error {
     match error {
         ats_store::Error::Io(error) if error.kind == ErrorKind::ReadOnlyFilesystem => {
@@ -146,7 +146,7 @@ impl Subject for BagStore {
             ..options(setup, fs)
         };
         match DiskStore::open(Path::new(Self::PATH), options) {
-            // It was never made.
+            // The store was never made.
             Err(Error::Missing) => Ok(None),
             opened => Ok(Some(BagStore::new(opened?, Arc::new(Bytes), false))),
         }

@@ -1,4 +1,4 @@
-//! Histories during which calls fail, the disk is full, or bits of what is stored flip.
+//! Histories during which calls fail, the disk is full, or stored bits flip.
 
 use super::disk::Disk;
 use super::explore::guard;
@@ -131,7 +131,7 @@ impl Broken {
         }
         world.fs.set_fault(None);
         if fault.how == Break::Stop {
-            // The store is only dropped: it must not wait for what does not come.
+            // The store is only dropped: it must not wait for threads that never answer.
             drop(world);
             return Ok(true);
         }
@@ -167,7 +167,7 @@ impl Broken {
         self.stop(world, &mut random, "opened, compacted and stopped")
     }
 
-    /// Opens what may survive a stop of the machine now.
+    /// Opens the images that may survive a stop of the machine now.
     fn stop<S: Subject>(
         &self,
         world: &World<S>,
@@ -279,7 +279,7 @@ impl Broken {
         for (name, file) in disk.files() {
             let content = disk.content(file).bytes();
             let used = content.iter().rposition(|byte| *byte != 0).unwrap_or(0) as u64;
-            // Of the room that was made ahead, a part is enough.
+            // A part of the room that was made ahead is enough.
             let ahead = (8 * (used + 64)..8 * content.len() as u64).step_by(997);
             let used = 0..8 * content.len().min(used as usize + 64) as u64;
             for bit in used.chain(ahead) {

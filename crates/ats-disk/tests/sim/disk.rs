@@ -1,8 +1,9 @@
-//! The content of a disk: what is durable, what is shown, and the actions that lie between them.
+//! The content of a disk: its durable state, its shown state, and the actions that lie between
+//! them.
 //!
 //! # Invariants
-//! - DISK-1. It shows what is durable with all pending actions applied in their order, except for
-//!   what a failed sync has lost, which is shown all the same.
+//! - DISK-1. The shown state is the durable one with all pending actions applied in their order,
+//!   and with actions that a failed sync has lost, which are shown all the same.
 //! - DISK-2. A file is known as long as a durable name, a shown name, a pending action or an open
 //!   handle leads to it.
 
@@ -33,9 +34,9 @@ pub(crate) struct Disk {
     directories: BTreeMap<Arc<Path>, Directory>,
     files: BTreeMap<FileId, FileState>,
     pending: Vec<Pending>,
-    /// Of actions and files.
+    /// The next number of an action or a file.
     next: u64,
-    /// The number of changes of what is durable.
+    /// The number of changes of the durable state.
     age: u64,
 }
 
@@ -262,8 +263,8 @@ impl Disk {
         }
     }
 
-    /// The disk that a start of the machine finds after a stop: of each pending action what its
-    /// fate says.
+    /// Returns the disk that a start of the machine finds after a stop, with the fate of each
+    /// pending action.
     pub(crate) fn image(&self, fates: &[Fate]) -> Disk {
         let mut image = Disk {
             directories: self.directories.clone(),
@@ -307,7 +308,7 @@ impl Disk {
             .retain(|file, _| led.contains(file) || is_open(*file));
     }
 
-    /// Bytes of room that are taken by what is shown, and by what is open.
+    /// Returns the bytes of room that shown and open files take.
     pub(crate) fn used_bytes(&self, is_open: impl Fn(FileId) -> bool) -> u64 {
         let names = self
             .directories

@@ -54,7 +54,7 @@ impl Subject for DiskStore {
             ..options(setup, fs)
         };
         match DiskStore::open(Path::new(Self::PATH), options) {
-            // It was never made.
+            // The store was never made.
             Err(Error::Missing) => Ok(None),
             opened => opened.map(Some),
         }

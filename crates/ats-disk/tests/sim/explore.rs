@@ -1,5 +1,5 @@
-//! The enumeration: every call of a history at which the machine may stop, and what may survive
-//! then.
+//! The enumeration: every call of a history at which the machine may stop, and the images that may
+//! survive then.
 
 use super::action::Fate;
 use super::disk::Disk;
@@ -28,7 +28,7 @@ pub(crate) struct Case {
     pub(crate) seed: u64,
     pub(crate) setup: Setup,
     pub(crate) history: Vec<Operation>,
-    /// At most so many survivals of each kind of which there are many.
+    /// The most survivals of each kind that has many.
     pub(crate) each: usize,
     /// About so many images are written to and stopped again.
     pub(crate) again: usize,
@@ -65,7 +65,7 @@ impl Case {
         })
     }
 
-    /// Visits the points, until something is wrong at one. Returns their number, and what is wrong.
+    /// Visits the points, until one fails. Returns their number, and the failure.
     pub(crate) fn explore<S: Subject>(&self) -> (u64, Result<(), String>) {
         let mut explorer = Explorer {
             case: self,
@@ -78,7 +78,7 @@ impl Case {
         (explorer.visited, explored)
     }
 
-    /// A part of the history at which something is still wrong, and what.
+    /// Returns a part of the history that still fails, and its failure.
     fn shrink<S: Subject>(mut self, mut wrong: String) -> (Self, String) {
         let end = Instant::now() + Duration::from_secs(60);
         let mut part = self.history.len() / 2;
@@ -172,7 +172,7 @@ impl<S: Subject> Explorer<'_, S> {
         self.stop(&points, world.timeline.states(), true)
     }
 
-    /// Visits what may survive at these points.
+    /// Visits the images that may survive at these points.
     fn stop(&mut self, points: &[Point], states: &[State], first: bool) -> Result<(), String> {
         let mut seen = HashSet::new();
         for point in points {
@@ -197,8 +197,8 @@ impl<S: Subject> Explorer<'_, S> {
         Ok(())
     }
 
-    /// Starts the machine again with what has survived, and checks it. Then may do more, and stop
-    /// it again.
+    /// Starts the machine again with a survived image, and checks it. Then may do more, and stop it
+    /// again.
     fn start(
         &mut self,
         point: &Point,
@@ -230,7 +230,8 @@ impl<S: Subject> Explorer<'_, S> {
             return Ok(());
         }
         let opening = world.fs.points();
-        // All of an image is durable, but what only the end of a process was survived by is not.
+        // All of an image is durable, but the shown state that survives the end of a process is
+        // not.
         let durable = if survival == Survival::Process {
             synced
         } else {

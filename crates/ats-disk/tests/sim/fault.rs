@@ -1,4 +1,4 @@
-//! Calls of a file system, how they fail, and what is kept of the moments before them.
+//! Calls of a file system, their failures, and records of the moments before them.
 
 use super::disk::Disk;
 use std::sync::Arc;
@@ -47,11 +47,12 @@ impl Calls {
 pub(crate) enum Break {
     /// The machine stops: this call and all later ones do nothing.
     Stop,
-    /// With this error; nothing is done.
+    /// The call fails with this error and does nothing.
     Nothing(i32),
-    /// With this error; of a write half the bytes are done, of a sync half the actions.
+    /// The call fails with this error; half the bytes of a write are done, or half the actions of a
+    /// sync.
     Half(i32),
-    /// With this error; a write or a sync is done nevertheless.
+    /// The call fails with this error; a write or a sync is done nevertheless.
     All(i32),
 }
 

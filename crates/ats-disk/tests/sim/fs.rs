@@ -22,9 +22,9 @@ struct Machine {
     /// Handles of earlier processes do nothing.
     process: u64,
     open: BTreeMap<FileId, usize>,
-    /// Of each directory, how those share it that have locked it.
+    /// The locks of each directory, by the way in which it is shared.
     locks: BTreeMap<PathBuf, Vec<Sharing>>,
-    /// To where paths lead now, if not to where they led when the machine started.
+    /// The targets of paths that no longer lead to where they led when the machine started.
     turned: BTreeMap<PathBuf, Option<PathBuf>>,
     /// `true` if nothing can be changed.
     read_only: bool,
@@ -124,7 +124,7 @@ impl SimFs {
             .used_bytes(|file| machine.open.contains_key(&file))
     }
 
-    /// Keeps from now on what the disk is before each call, if it or the window has changed.
+    /// Records from now on the disk before each call, if it or the window has changed.
     pub(crate) fn record(&self) {
         self.machine.lock().points = Some(Vec::new());
     }
@@ -140,7 +140,7 @@ impl SimFs {
             .unwrap_or_default()
     }
 
-    /// Sets what is known of the writes from now on.
+    /// Sets the window of writes from now on.
     pub(crate) fn set_window(&self, window: Window) {
         self.machine.lock().window = window;
     }
@@ -149,7 +149,7 @@ impl SimFs {
         self.machine.lock().clock += by;
     }
 
-    /// Ends the process, without a call. What is returned is for the next one.
+    /// Ends the process, without a call. Returns the file system of the next one.
     pub(crate) fn kill(&self) -> SimFs {
         let mut machine = self.machine.lock();
         machine.process += 1;
@@ -163,7 +163,7 @@ impl SimFs {
         }
     }
 
-    /// Begins a call. If it is to fail in part, what is returned says how.
+    /// Begins a call. Returns how it is to fail, if only in part.
     fn begin(&self, call: Calls) -> io::Result<(MutexGuard<'_, Machine>, Option<Break>)> {
         let mut machine = self.machine.lock();
         if machine.process != self.process || machine.stopped {
@@ -395,7 +395,7 @@ impl FileSystem for SimFs {
     }
 }
 
-/// An open directory, which stays the same whatever its path leads to.
+/// An open directory, which stays the same when its path leads elsewhere.
 struct SimDirectory {
     fs: SimFs,
     directory: PathBuf,

@@ -17,11 +17,11 @@ pub(crate) enum Operation {
     Work,
     /// A snapshot is taken.
     Snapshot,
-    /// The oldest snapshot is compared with what it should be, and dropped.
+    /// The oldest snapshot is compared with its expected records, and dropped.
     Release,
-    /// The store is compared with what it should be.
+    /// The store is compared with its expected records.
     Check,
-    /// It is closed and opened again.
+    /// The store is closed and opened again.
     Close,
     /// The process ends, and the store is opened by another one.
     Kill,
@@ -192,7 +192,7 @@ pub(crate) fn random(
         Operation::Turn,
         Operation::Rest,
     ];
-    // Of eight operations so many are writes, and of eight writes so many are synced.
+    // Number of writes among eight operations, and of synced ones among eight writes.
     let (writes, synced) = (random.pick(&[3, 5, 7]), random.pick(&[0, 1, 4, 8]));
     let has_ranges = random.one_in(2);
     let mut state = Arc::clone(state);

@@ -1,5 +1,5 @@
-//! File systems that do not do what they say. Tests that enumerate stops must catch an engine on
-//! them, as it is then as if the engine had forgotten the call.
+//! File systems that neglect their duties. Tests that enumerate stops must catch an engine on them,
+//! as it is then as if the engine had forgotten the call.
 
 use super::fs::SimFs;
 use ats_disk::fs::{Directory, File, FileSystem, Sharing};
@@ -15,16 +15,15 @@ use std::time::Duration;
 pub(crate) enum Lie {
     /// Syncs of files whose name has this part do nothing.
     Sync(&'static str),
-    /// Of the syncs of such a file that is open, the first and every second one from there do
-    /// nothing.
+    /// The first sync of such a file that is open, and every second one from there, do nothing.
     SyncSeldom(&'static str),
     /// Syncs of directories do nothing.
     SyncDir,
-    /// Of the syncs of directories, the first and every second one from there do nothing.
+    /// The first sync of a directory, and every second one from there, do nothing.
     SyncDirSeldom,
     /// Files whose name has this part are not cut.
     Cut(&'static str),
-    /// Writes to such files of more than so many bytes lose what is beyond.
+    /// Writes to such files of more than so many bytes lose the rest.
     Short(&'static str, usize),
     /// Two writes to such a file, one behind the other, are exchanged: the second is done at once,
     /// the first before the next call of the file.

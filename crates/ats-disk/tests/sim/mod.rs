@@ -1,33 +1,30 @@
-//! A simulated machine for the tests of this crate: its disk forgets, tears and reorders what was
-//! not synced.
+//! A simulated machine for the tests of this crate: its disk forgets, tears and reorders unsynced
+//! writes.
 //!
 //! # The disk
 //! A file has a durable content and a shown content, a directory has durable names and shown names.
-//! An action of a program changes what is shown, and is appended to one list of pending actions of
-//! the whole disk. A sync of a file makes its pending actions durable and takes them off the list,
-//! a sync of a directory does that with its names. Neither does it for the other: a name may be
-//! durable before the content of its file is, and the other way round.
+//! An action of a program changes the shown state, and is appended to one list of pending actions
+//! of the whole disk. A sync of a file makes its pending actions durable and takes them off the
+//! list, a sync of a directory does that with its names. Neither does it for the other: a name may
+//! be durable before the content of its file is, and the other way round.
 //!
 //! # A stop of the machine
-//! [`SimFs::record`](fs::SimFs::record) keeps what the disk is before each call. From such a
-//! [`Point`](fault::Point) a [`Survival`](survival::Survival) makes an image, which is what a later
-//! start of the machine finds: the durable state, and any part of the pending actions. A write may
+//! [`SimFs::record`](fs::SimFs::record) keeps the disk before each call. From such a
+//! [`Point`](fault::Point) a [`Survival`](survival::Survival) makes an image, which a later start
+//! of the machine finds: the durable state, and any part of the pending actions. A write may
 //! survive up to any byte, or in some of its sectors, or as length only, which then reads as zeros.
 //! A rename may leave both names. Everything of an image is durable.
 //!
 //! [`Survival::Process`](survival::Survival::Process) is the end of the process alone: everything
-//! is shown as before, and what was pending still is.
+//! is shown as before, and pending actions stay pending.
 //!
 //! # Errors
 //! A [`Fault`](fault::Fault) fails a chosen call. A write that fails may be done in part, or as a
-//! whole. A sync that fails does the worst that Linux does: what was pending may be lost, it is
-//! shown as before, and as it is not pending any more, the next sync succeeds without writing it. A
-//! disk may be limited; a write then ends where the disk is full.
+//! whole. A sync that fails does the worst that Linux does: pending actions may be lost, they are
+//! shown as before, and as they are not pending any more, the next sync succeeds without writing
+//! them. A disk may be limited; a write then ends where the disk is full.
 //!
-//! # What it costs
-//! Contents are pages which images share, so an image costs about as much as its pending actions.
-//! All of it is deterministic: there is no thread, and the clock stands still until a test moves
-//! it.
+//! # Cost
 
 // Each test program uses a part of this module.
 #![allow(dead_code)]

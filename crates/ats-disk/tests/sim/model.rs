@@ -11,8 +11,8 @@ pub(crate) type State = Arc<BTreeMap<Vec<u8>, Vec<u8>>>;
 
 /// Merges by the first byte of the key.
 ///
-/// - `f`: the value is a map `x -> ax + b` modulo 251, as two bytes; a later map is applied to what
-///   the earlier one gives. The constant ones are bases. The identity counts as missing.
+/// - `f`: the value is a map `x -> ax + b` modulo 251, as two bytes; a later map is applied to the
+///   result of the earlier one. The constant ones are bases. The identity counts as missing.
 /// - Others: the later value is appended. A value that begins with `=` is a base.
 pub(crate) struct Mixed;
 
@@ -63,7 +63,7 @@ pub(crate) enum Change {
     Put(Vec<u8>, Vec<u8>),
     Delete(Vec<u8>),
     Merge(Vec<u8>, Vec<u8>),
-    /// From the first key on, below the second.
+    /// Delete of the keys from the first on, below the second.
     DeleteRange(Option<Vec<u8>>, Option<Vec<u8>>),
 }
 
@@ -141,12 +141,12 @@ pub(crate) fn apply(state: &State, changes: &[Change]) -> Option<State> {
 /// besides.
 #[derive(Clone)]
 pub(crate) struct Timeline {
-    /// The first is what it contained at the beginning. The last is that of the write that is going
-    /// on, if one is.
+    /// The contents after each write. The first is that at the beginning; the last is that of the
+    /// write that is going on, if one is.
     states: Vec<State>,
     window: Window,
-    /// Writes that have failed may be done nevertheless: after how many writes, and what it
-    /// contains then. That of the machine stops before a later write is synced, of the process
+    /// Failed writes, which may be done nevertheless: the number of writes before, and the contents
+    /// then. A failure of the machine ends before a later write is synced, one of the process
     /// before one returns.
     failed: Vec<(usize, State)>,
     /// The number of those that were synced when the last one was begun.
@@ -154,8 +154,8 @@ pub(crate) struct Timeline {
 }
 
 impl Timeline {
-    /// Of a store that was opened again and contains what it did after so many writes, of which so
-    /// many survive a stop of the machine.
+    /// Makes the timeline of a store that was opened again with its contents after so many writes,
+    /// of which so many survive a stop of the machine.
     pub(crate) fn again(states: &[State], contained: usize, synced: usize) -> Self {
         Timeline {
             states: states[..=contained].to_vec(),
@@ -205,20 +205,20 @@ impl Timeline {
         Some(())
     }
 
-    /// It has failed.
+    /// Notes that the write has failed.
     pub(crate) fn fail(&mut self) {
         if let Some(state) = self.refuse() {
             self.failed.push((self.window.returned, state));
         }
     }
 
-    /// It was not even begun.
+    /// Notes that the write was not even begun.
     pub(crate) fn refuse(&mut self) -> Option<State> {
         self.window.begun = self.window.returned;
         self.states.pop()
     }
 
-    /// It has returned.
+    /// Notes that the write has returned.
     pub(crate) fn end(&mut self, synced: bool) {
         self.window.returned = self.window.begun;
         if synced {
@@ -233,7 +233,8 @@ impl Timeline {
         self.failed.retain(|(after, _)| *after >= synced);
     }
 
-    /// No write is lost, and the store contains this: a write that has failed may be done.
+    /// Notes that no write is lost, and the store has these contents: a write that has failed may
+    /// be done.
     pub(crate) fn resume(&mut self, state: &State) {
         if state != self.now() {
             self.states.push(state.clone());

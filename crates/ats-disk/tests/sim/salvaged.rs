@@ -1,5 +1,5 @@
-//! Stores of which a file is damaged or missing: what is saved of them is what they had, and only
-//! what is lost is lost.
+//! Stores with a damaged or missing file: the saved records are those that they had, and only the
+//! records of that file are lost.
 
 use super::broken::Broken;
 use super::disk::Disk;
@@ -21,7 +21,8 @@ use std::sync::Arc;
 /// One in so many damaged stores is also written to a new one.
 const WRITTEN: u64 = 61;
 
-/// A store that was left, what it contained after each write, and what may be lost without a trace.
+/// A store that was left, its contents after each write, and the records that may be lost without a
+/// trace.
 struct Left<'b> {
     broken: &'b Broken,
     disk: Disk,
@@ -110,7 +111,7 @@ impl Left<'_> {
         self.states[low..].iter().map(move |state| state.get(key))
     }
 
-    /// Saves what is left on a disk, of which such a file is damaged.
+    /// Saves the records of a disk on which such a file is damaged.
     fn check(&self, disk: Disk, damaged: Damaged, counts: &mut Counts) -> Result<(), String> {
         let fs = SimFs::new(disk);
         let before = fs.disk();
@@ -150,7 +151,7 @@ impl Left<'_> {
         Ok(())
     }
 
-    /// Writes what is left to a new store, which must contain that.
+    /// Writes the saved records to a new store, which must contain them.
     fn write(&self, fs: &SimFs, saved: &Saved) -> Result<(), String> {
         let wrong = |error: Error| format!("the new store: {error}");
         let target = SimFs::new(Disk::default());
@@ -170,7 +171,7 @@ impl Left<'_> {
         if salvage(&survey, path, options.clone(), beside, go_on).is_ok() {
             return Err("it was written over another store".into());
         }
-        // Its operator is that of the damaged store, or the given one if no file tells it.
+        // The operator is that of the damaged store, or the given one if no file tells it.
         let store = DiskStore::open(path, options).map_err(wrong)?;
         let mut records = BTreeMap::new();
         let mut scan = store

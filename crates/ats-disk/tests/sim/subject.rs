@@ -22,7 +22,7 @@ pub(crate) struct Setup {
     pub(crate) fan_in: usize,
     pub(crate) compressed: bool,
     pub(crate) filtered: bool,
-    /// `true` if the file system makes room ahead of what is written. Some do nothing.
+    /// `true` if the file system makes room ahead of writes. Some do nothing.
     pub(crate) reserves: bool,
     /// A duty that the file system neglects.
     pub(crate) lie: Option<Lie>,
@@ -106,7 +106,7 @@ pub(crate) trait Subject: Sized {
 
     fn sync(&self) -> Result<(), Error>;
 
-    /// Syncs, and closes what it can open again.
+    /// Syncs the store, and closes the files that it can open again.
     fn rest(&self) -> Result<(), Error> {
         self.sync()
     }

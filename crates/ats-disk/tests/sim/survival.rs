@@ -7,19 +7,19 @@ use super::random::Random;
 /// The part of all that was pending that survives a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Survival {
-    /// The machine goes on, only the process has ended: what was pending still is.
+    /// The machine goes on, only the process has ended: pending actions stay pending.
     Process,
     Nothing,
     Everything,
     /// All but this action.
     Without(usize),
-    /// This action alone.
+    /// Survival of this action alone.
     Only(usize),
     /// The actions up to this one, which is the first that is lost.
     First(usize),
-    /// All but what was done to the content of the file of this action.
+    /// All but the changes of the content of the file of this action.
     WithoutFile(usize),
-    /// Only what was done to the content of the file of this action, and all names.
+    /// Only the changes of the content of the file of this action, and all names.
     OnlyFile(usize),
     /// All, but of this write only the first bytes; with `grown` the length is as if all were
     /// written.
@@ -89,8 +89,8 @@ impl Survival {
         }
     }
 
-    /// Those by which a point is enumerated: all that are of use, but at most `each` of those of a
-    /// kind of which there are many, and `random` random ones.
+    /// Returns the survivals by which a point is enumerated: all that are of use, but at most
+    /// `each` of those of a kind of which there are many, and `random` random ones.
     pub(crate) fn all(disk: &Disk, each: usize, random: &mut Random) -> Vec<Survival> {
         let pending = disk.pending();
         let mut all = vec![Survival::Nothing, Survival::Process, Survival::Everything];

@@ -1,4 +1,4 @@
-//! The simulator does what it says.
+//! Tests of the simulator itself.
 
 use crate::sim::action::Fate;
 use crate::sim::content::PAGE;

@@ -1,12 +1,12 @@
 //! A store that proves the enumeration: a log in one file, right or with an injected fault.
 //!
 //! A record has a header and a payload, which is the changes of a write. The header has the length
-//! of the payload, the checksum of the record before it, up to where the log was synced before, and
-//! a checksum over all of that and the payload. A log ends at the first bad record, which is where
-//! the machine has stopped; if a later record says that the log was synced beyond that, it is
+//! of the payload, the checksum of the record before it, the offset up to which the log was synced
+//! before, and a checksum over all of that and the payload. A log ends at the first bad record,
+//! where the machine has stopped; if a later record says that the log was synced beyond that, it is
 //! corrupt instead. When the store is opened or compacted, the log is replaced by one with a single
-//! record, which must be good. So nothing depends on whether an earlier process has synced what
-//! this one has read.
+//! record, which must be good. So nothing depends on whether an earlier process has synced the
+//! records that this one has read.
 
 use super::fs::SimFs;
 use super::model::{Change, State, apply};
@@ -27,7 +27,7 @@ pub(crate) mod injected {
     pub(crate) const NOTHING: u8 = 0;
     /// Checksums are not compared, so a torn record is taken as data.
     pub(crate) const UNCHECKED: u8 = 1;
-    /// The log is appended to behind what was torn.
+    /// The log is appended to behind a torn record.
     pub(crate) const BEHIND: u8 = 2;
     /// The new log gets its name before it is synced.
     pub(crate) const RENAMED_EARLY: u8 = 3;
@@ -166,7 +166,7 @@ fn sum(header: &[u8], payload: &[u8]) -> u64 {
 }
 
 impl Log {
-    /// Appends a record; whatever of it is written is overwritten by the next one, if this fails.
+    /// Appends a record. If this fails, the next one overwrites the bytes that were written.
     fn append<const F: u8>(&mut self, changes: &[Change]) -> io::Result<()> {
         let payload = encode(changes);
         let mut record = (payload.len() as u32).to_le_bytes().to_vec();
@@ -223,7 +223,7 @@ impl<const F: u8> Toy<F> {
         Some((state, HEADER + record.payload.len(), record.checksum))
     }
 
-    /// Writes a log that says only what the state is.
+    /// Writes a log that has only the state.
     fn write_new(directory: &dyn Directory, state: &State) -> io::Result<Log> {
         match directory.remove(NEW_LOG) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -399,7 +399,7 @@ impl<const F: u8> Subject for Toy<F> {
             let log = Self::write_new(&*self.directory, &inner.state).map_err(|e| error(&e))?;
             inner.log = log;
             Self::replace(&*self.directory).map_err(|e| {
-                // It is not known whether the new log has its name.
+                // The new log may have its name or not.
                 inner.failed = Some(e.to_string());
                 error(&e)
             })

@@ -1,4 +1,4 @@
-//! A store on a simulated machine, beside the model that says what it should contain.
+//! A store on a simulated machine, beside the model of its contents.
 
 use super::fs::SimFs;
 use super::history::{Operation, keys};
@@ -20,7 +20,7 @@ const ELSEWHERE: &str = "/elsewhere";
 pub(crate) enum Failure {
     /// The store says that it failed.
     Error(Error),
-    /// It says something wrong.
+    /// The store has said something wrong.
     Wrong(String),
 }
 
@@ -35,15 +35,15 @@ pub(crate) struct World<S: Subject> {
     pub(crate) fs: SimFs,
     pub(crate) timeline: Timeline,
     pub(crate) setup: Setup,
-    /// For the setup of the next opening.
+    /// The random numbers for the setup of the next opening.
     random: Random,
-    /// There is none after it could not be opened again.
+    /// The store; `None` after it could not be opened again.
     store: Option<S>,
     snapshots: VecDeque<(S::Snapshot, State)>,
 }
 
 impl<S: Subject> World<S> {
-    /// Opens a store. It must contain one of these states: what is returned besides says which.
+    /// Opens a store. It must contain one of these states. Returns the index of that state, too.
     pub(crate) fn open(
         fs: SimFs,
         setup: &Setup,
@@ -207,7 +207,7 @@ impl<S: Subject> World<S> {
     }
 }
 
-/// Opens a store, which must contain one of these states: what is returned besides says which.
+/// Opens a store, which must contain one of these states, and returns the index of that state, too.
 /// Before that it is opened for reading, on a medium that cannot be written to, where it contains
 /// the same.
 fn open<S: Subject>(setup: &Setup, fs: &SimFs, states: &[State]) -> Result<(S, usize), Failure> {

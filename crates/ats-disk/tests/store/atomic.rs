@@ -1,4 +1,4 @@
-//! A store of which changes depend on what is there, beside the store that is plainly right.
+//! A store whose changes depend on values, beside the store that is plainly right.
 
 use crate::append::Append;
 use crate::cases;
@@ -20,7 +20,7 @@ enum Decision {
     Put(Vec<u8>),
     Remove,
     Abort,
-    /// Put off, and then made of what is there.
+    /// Change that is put off, and then made of the value.
     Later(u8),
 }
 
@@ -31,7 +31,7 @@ enum Op {
     UpdateEnd(bool, Decision),
     Scan(Option<Vec<u8>>, Option<Vec<u8>>, bool, usize),
     Len,
-    /// Takes all, writes this, and looks at what was taken.
+    /// Takes all records, writes this, and looks at the taken ones.
     TakeAll(Vec<u8>),
     Merge(Vec<u8>, Vec<u8>),
     Flush,
@@ -82,7 +82,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Decides as it is told, and notes what it sees.
+/// Plan that decides as it is told, and notes the values that it sees.
 struct Plan<'a> {
     decisions: Vec<&'a Decision>,
     seen: Vec<(usize, Option<Vec<u8>>)>,
@@ -385,7 +385,7 @@ impl BatchPlan<[u8], Vec<u8>> for Put {
     }
 }
 
-/// Whatever is put anywhere while others take from both ends is taken once.
+/// Records that are put anywhere while others take from both ends are taken once.
 #[test]
 fn nothing_is_overlooked_at_an_end() {
     const EACH: u32 = 3000;
@@ -435,8 +435,8 @@ fn nothing_is_overlooked_at_an_end() {
     assert!(taken == put);
 }
 
-/// All records are exchanged for others at one moment, also for the next opening; what fails
-/// changes nothing.
+/// All records are exchanged for others at one moment, also for the next opening; a failure changes
+/// nothing.
 #[test]
 fn all_records_are_replaced() {
     let directory = Directory::new();

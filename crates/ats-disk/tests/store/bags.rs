@@ -309,7 +309,7 @@ proptest! {
         let tree = BTreeStore::new();
         let any = AddRule { distinct: false, only_to_new_keys: false };
         add(&tree, &sort_pairs(&old), any).expect("there is room");
-        // As a store was written in which all values of a key are one record.
+        // The store is written in the older form, in which all values of a key are one record.
         let before = AtomicStore::new(open(directory.path(), &options()));
         tree.scan(BLOCK, KeyRange::default(), Direction::Up, &mut |key, values| {
             before.put_unread(BLOCK, key, values).expect("put");
@@ -368,7 +368,7 @@ proptest! {
     }
 }
 
-/// Threads add values to the same keys and remove them, and take what is at the ends. Nothing is
+/// Threads add values to the same keys and remove them, and take values at the ends. Nothing is
 /// lost, and nothing is there twice.
 #[test]
 fn threads_change_the_same_keys() {
@@ -444,7 +444,7 @@ fn threads_change_the_same_keys() {
     }
 }
 
-/// A place is never given twice, whatever was written before, and lost.
+/// A sequence number is never given twice, even if its write was lost.
 #[test]
 fn places_ascend_when_the_store_is_opened_anew() {
     let directory = Directory::new();

@@ -85,7 +85,7 @@ fn get_at_once(store: &DiskStore, key: &[u8]) -> Result<Option<Vec<u8>>, Error> 
     Ok(found)
 }
 
-/// Each thread has keys of its own, so it knows what each has to be.
+/// Each thread has keys of its own, so it knows their values.
 #[test]
 fn calls_that_would_block_change_nothing() {
     const THREADS: u64 = 3;
@@ -201,7 +201,7 @@ fn what_is_in_memory_is_read_and_what_is_on_disk_is_not() {
     assert_eq!(put_at_once(&store, b"k", b"v", Durability::System), Ok(()));
     assert_eq!(get_at_once(&store, b"k"), Ok(Some(b"v".to_vec())));
     store.close().expect("closed");
-    // This file system does not say what is in memory.
+    // A file system that cannot tell which bytes are in memory.
     let options = Options {
         file_system: watch_blocking(&Arc::default()),
         background: false,
@@ -214,7 +214,7 @@ fn what_is_in_memory_is_read_and_what_is_on_disk_is_not() {
             true => assert_eq!(found, Err(Error::WouldBlock)),
             false => assert_eq!(found, Ok(Some(b"v".to_vec()))),
         }
-        // From now on it is cached.
+        // The block is cached from now on.
         assert_eq!(store.get(b"k"), Ok(Some(b"v".to_vec())));
         // A part and a block were read, once each.
         assert_eq!(store.info().cache_misses, 2);

@@ -49,7 +49,7 @@ fn number(value: &[u8]) -> u64 {
 }
 
 /// Two writers move money between accounts, each in a batch of two changes: of each checkpoint the
-/// sum is the same, and what was written before the call is in it.
+/// sum is the same, and it has all writes before the call.
 #[test]
 fn a_checkpoint_is_a_moment() {
     let directory = Directory::new();
@@ -159,8 +159,8 @@ fn only_what_is_new_is_copied() {
     assert_eq!(copy_of(&at("third")), expected);
 }
 
-/// A copy that goes on writes other files than what it was copied from, also where all is the same
-/// that is known of them without reading them.
+/// A copy that goes on writes other files than its source, also where both know the same of them
+/// without reading them.
 #[test]
 fn two_histories_are_not_mixed() {
     let directory = Directory::new();

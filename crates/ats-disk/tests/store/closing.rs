@@ -1,4 +1,4 @@
-//! A store can be closed whatever its other threads do.
+//! A store can be closed beside any work of its other threads.
 
 use crate::append::Append;
 use crate::directory::Directory;
@@ -73,7 +73,7 @@ fn closing_waits_for_a_merge_of_another_thread() {
     });
 }
 
-/// As a thread that merges, one that settles the store works in the directory.
+/// A thread that settles the store works in the directory, like one that compacts.
 #[test]
 fn closing_waits_for_another_thread_that_settles() {
     let directory = Directory::new();

@@ -45,8 +45,8 @@ fn entries(store: &DiskStore) -> u64 {
     store.info().runs.iter().map(|run| run.entries).sum()
 }
 
-/// A file of which no other run has keys is taken as it is, but not what is left of deletes and
-/// operands in it.
+/// A file of which no other run has keys is taken as it is, but not with deletes and operands in
+/// it.
 #[test]
 fn deletes_and_operands_of_keys_that_no_other_run_has_vanish() {
     let directory = Directory::new();
@@ -67,12 +67,12 @@ fn deletes_and_operands_of_keys_that_no_other_run_has_vanish() {
     store.compact().expect("compacted");
     assert_eq!(entries(&store), 1100);
     assert_eq!(all(&store).len(), 1100);
-    // In a key of another run, an operand is one still.
+    // An operand stays one in a key of another run.
     store.merge(&key(3000), b"y").expect("written");
     assert_eq!(store.get(&key(3000)), Ok(Some(b"xy".to_vec())));
 }
 
-/// A walk does not read what was deleted with a range.
+/// A walk does not read records in a deleted range.
 #[test]
 fn walks_pass_deleted_ranges() {
     let reads = Arc::new(AtomicUsize::new(0));
@@ -124,7 +124,7 @@ fn walks_pass_deleted_ranges() {
     assert_eq!(entries(&store), 0);
 }
 
-/// Deletes are small beside what they delete; still they are a reason to merge.
+/// Deletes are small beside the records that they delete; still they are a reason to compact.
 #[test]
 fn what_was_deleted_is_merged_away() {
     let whole = KeyRange::default();

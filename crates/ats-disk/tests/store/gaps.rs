@@ -1,4 +1,4 @@
-//! Walks over what was deleted.
+//! Walks over deleted records.
 
 use crate::directory::Directory;
 use crate::{all, open, random};
@@ -86,7 +86,7 @@ fn a_queue_in_the_middle_passes_each_delete_once() {
             Direction::Up => taken,
             Direction::Down => RECORDS - 1 - taken,
         };
-        // In memory, with runs, and after all are merged.
+        // Taken in memory, with runs, and after all are compacted.
         let passed = take(&store, (0..1000).map(number), direction);
         assert!(passed < 20.0, "{passed} a record");
         store.flush().expect("flushed");
@@ -96,7 +96,7 @@ fn a_queue_in_the_middle_passes_each_delete_once() {
         let passed = take(&store, (2000..RECORDS).map(number), direction);
         assert!(passed < 20.0, "{passed} a record");
         assert_eq!(first(&store, 1, direction), None);
-        // It is filled again, at both ends and in the midst.
+        // The queue is filled again, at both ends and in the midst.
         for filled in [1500, 0, RECORDS - 1] {
             store.put(&key(1, filled), b"again").expect("written");
             for direction in DIRECTIONS {
@@ -184,8 +184,8 @@ fn snapshots_read_what_was_there_before_a_gap() {
     }
 }
 
-/// While a queue is taken from, other threads put records before and behind what is left, and look
-/// for them.
+/// Other threads put records before and behind the rest of a queue that is taken from, and look for
+/// them.
 #[test]
 fn what_was_written_is_found_by_walks_that_come_later() {
     const ROUNDS: u32 = 20_000;
@@ -197,7 +197,7 @@ fn what_was_written_is_found_by_walks_that_come_later() {
             let store = &store;
             scope.spawn(move || {
                 for round in 0..ROUNDS {
-                    // Its own keys, which nobody else writes.
+                    // Keys that no other thread writes.
                     let number = (random((writer, round)) as u32 % 1000) * 2 + writer;
                     let key = key(1, number + 1000);
                     store.put(&key, b"new").expect("written");

@@ -1,8 +1,8 @@
-//! A store of each format that was ever released is opened, and says what it said.
+//! A store of each format that was ever released is opened, and has the same records as ever.
 //!
 //! `tests/golden/store-N` is the store of format N. It was left in the middle of everything:
 //! changes in the journal, and a merge of which some files are complete. `tests/golden/README.md`
-//! says how it was made, and what a new format adds.
+//! says how it was made, and how to add a new format.
 
 use crate::append::Append;
 use crate::collect;
@@ -51,7 +51,7 @@ fn checksum(directory: &Path) -> u64 {
     hash.digest()
 }
 
-/// The names of the files that begin with this, and what is in them.
+/// Returns the names and the contents of the files that begin with this.
 pub(crate) fn files(directory: &Path, prefix: &str) -> Vec<(String, Vec<u8>)> {
     let mut files = Vec::new();
     for entry in fs::read_dir(directory).expect("it is there") {
@@ -79,7 +79,7 @@ fn key(number: u32) -> Vec<u8> {
     format!("key/{number:03}").into_bytes()
 }
 
-/// Writes to a store, if there is one, what it writes to the model.
+/// Writer to a store, if there is one, and to the model.
 struct Writer<'s> {
     store: Option<&'s DiskStore>,
     model: Model,
@@ -123,7 +123,7 @@ impl Writer<'_> {
     }
 }
 
-/// Writes what the golden store has in runs of which a compaction was begun.
+/// Writes the records that the golden store has in runs of which a compaction was begun.
 fn write_merging(writer: &mut Writer<'_>) {
     for number in 0..40 {
         writer.put(&key(number), format!("value of {number}").as_bytes());
@@ -145,7 +145,7 @@ fn write_merging(writer: &mut Writer<'_>) {
     writer.flush();
 }
 
-/// Writes what it has in a newer run, and in the journal.
+/// Writes the records that it has in a newer run, and in the journal.
 fn write_newer(writer: &mut Writer<'_>) {
     writer.delete_range(Some(b"x"), None);
     writer.merge(&key(12), b"after a range delete");
@@ -202,7 +202,7 @@ pub(crate) fn check(store: &DiskStore) {
 
 /// Makes a store such as the golden ones are.
 fn make(directory: &Path) {
-    // Journals are not longer than what is in them, and only so many files of runs are made.
+    // Journals have no room ahead, and only so many files of runs are made.
     let files_left = Arc::new(AtomicU32::new(u32::MAX));
     let left = Arc::clone(&files_left);
     let file_system = HookedFs::new(move |call, path| {
@@ -238,7 +238,7 @@ fn make(directory: &Path) {
     files_left.store(u32::MAX, Ordering::Relaxed);
     write_newer(&mut writer);
     check(&store);
-    // Not closed: the journal stays.
+    // The store is not closed: the journal stays.
     drop(store);
 }
 
@@ -252,7 +252,7 @@ fn check_all(directory: &Path) {
     assert_eq!(names("journal-").len(), 1);
     let store = open(directory, &options());
     check(&store);
-    // Three of which a merge was begun, one that is newer, and what was in the journal.
+    // Three runs of a begun compaction, a newer one, and the records of the journal.
     let info = store.info();
     assert_eq!(info.runs.len(), 5);
     assert_eq!(info.flushes, 1);

@@ -75,7 +75,7 @@ impl FileSystem for HookedFs {
     }
 
     fn sleep(&self, time: Duration) {
-        // There is no outcome that could be another.
+        // A sleep has no outcome that could be another.
         let _ = (self.hook)(Call::Sleep, Path::new(""));
         RealFs.sleep(time);
     }

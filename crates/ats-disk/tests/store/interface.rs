@@ -162,7 +162,7 @@ fn walks_go_on_when_the_store_is_left() {
     let snapshot = store.snapshot();
     drop(store);
     let down = snapshot.scan(KeyRange::default(), Direction::Down);
-    // Another store removes what they read.
+    // Another store removes the files that they read.
     let other = open(directory.path(), &options());
     for number in 0..100_u8 {
         other.delete(&[number]).expect("written");
@@ -256,7 +256,7 @@ fn what_is_missing_needs_no_files() {
     store.put(b"k", b"v").expect("written");
     store.delete(b"k").expect("written");
     store.flush().expect("flushed");
-    // At the bottom there is nothing to be deleted.
+    // Nothing is left to delete at the bottom.
     let info = store.info();
     assert_eq!((info.runs.len(), info.flushes), (0, 1));
     assert_eq!(info.sealed_memtables, 0);

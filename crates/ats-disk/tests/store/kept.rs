@@ -1,4 +1,4 @@
-//! Snapshots that are kept: how they end, what they hold, and how two of them differ.
+//! Snapshots that are kept: their ends, the memory that they hold, and differences between two.
 
 use crate::append::Append;
 use crate::directory::Directory;

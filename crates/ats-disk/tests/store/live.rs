@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// Each batch gives all keys the same value: so have all that are read at a moment. Whatever the
-/// store does meanwhile, there is no fault, and what was written before is there.
+/// Each batch gives all keys the same value: so have all that are read at a moment. The work of the
+/// store causes no fault, and all earlier writes are there.
 #[test]
 fn a_live_survey_sees_a_moment() {
     let directory = Directory::new();

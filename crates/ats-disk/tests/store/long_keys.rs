@@ -121,7 +121,7 @@ fn a_merge_of_long_keys_goes_on_after_the_process_ended() {
             drop(store);
             let store = open(directory.path(), &options());
             check(&store, &expected);
-            // Where bounds are long, complete files are noted more seldom.
+            // Complete files are noted more seldom if bounds are long.
             let goes_on = store.work().expect("worked");
             assert!(goes_on || at_end, "the merge goes on");
             store.compact().expect("compacted");
@@ -140,7 +140,7 @@ fn count_salvaged(directory: &Directory, expected: &Records, is_damaged: bool) -
     let mut found = BTreeSet::new();
     while let Some(record) = salvage.next().expect("it is read") {
         let value = record.value.expect("there are no operands");
-        // In the order of their keys.
+        // Records are in the order of their keys.
         let is_there = expected.binary_search(&(record.key.clone(), value));
         assert!(is_there.is_ok(), "another record");
         found.insert(record.key);
@@ -171,7 +171,7 @@ fn bounds_of_long_keys_do_for_what_is_not_open() {
         assert!(files.len() > 3);
         let (file, whole) = files.last().expect("there are runs");
         let path = directory.path().join(file);
-        // In the first block, and once behind it: to look for blocks where their index is damaged
+        // Damage in the first block, and once behind it: looking for blocks without their index
         // takes long.
         let places = [BYTES / 2, whole.len() * 5 / 8];
         for place in &places[..1 + usize::from(at_end)] {

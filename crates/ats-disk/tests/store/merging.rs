@@ -17,7 +17,7 @@ struct Fussy {
 impl Fussy {
     fn panic_for(&self, wanted: &[u8], key: &[u8]) {
         if !self.is_mended && key == wanted {
-            // As `panic`, without a message.
+            // Like `panic`, without a message.
             resume_unwind(Box::new(()));
         }
     }
@@ -114,8 +114,8 @@ fn only_reads_fail_where_the_operator_does() {
     check(&store, b"a1b1a2b2");
     store.compact().expect("compacted");
     assert!(store.info().refused_merges > 0);
-    // In the order of `KEYS`. A value that counted as missing, or not, when it was merged, stays
-    // so.
+    // Entries in the order of `KEYS`. A value that counted as missing, or not, when it was merged,
+    // stays so.
     assert_eq!(store.info().runs[0].entries, 2 + 1 + 1 + 8 + 8);
     assert_eq!(store.verify(), Ok(()));
     check(&store, b"a1b1a2b2");
@@ -205,7 +205,7 @@ fn many_operands_of_a_key_are_read_at_once() {
     drop(store);
     let store = open(directory.path(), &options);
     check(&store, OPERANDS);
-    // With a snapshot after each, none of them can be merged before they are read.
+    // A snapshot after each keeps them from being merged before they are read.
     let mut snapshots = Vec::new();
     for _ in 0..2000 {
         store.merge(b"k", b"x").expect("written");

@@ -80,8 +80,8 @@ fn the_number_of_records_is_that_of_what_is_seen() {
     assert_eq!(len(&store), 0);
 }
 
-/// While the records of a large store are counted the first time, all are taken out and others
-/// come.
+/// All records of a large store are taken out and others come, while they are counted the first
+/// time.
 #[test]
 fn what_is_counted_is_of_one_moment() {
     const RECORDS: u32 = 5000;

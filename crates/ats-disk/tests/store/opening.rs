@@ -256,7 +256,8 @@ fn a_store_can_be_opened_again_while_a_process_is_begun() {
         let (begun, begins) = io::pipe().expect("a pipe");
         scope.spawn(move || {
             let mut command = Command::new("true");
-            // SAFETY: what is called between fork and exec only makes calls of the system.
+            // SAFETY: the closure only makes calls of the system, which are allowed between fork
+            // and exec.
             unsafe {
                 command.pre_exec(move || {
                     (&begins).write_all(b"!")?;
@@ -272,8 +273,8 @@ fn a_store_can_be_opened_again_while_a_process_is_begun() {
     });
 }
 
-/// A manifest of an earlier time was put back: what it does not name is not removed before all it
-/// names was found.
+/// An earlier manifest was put back: files that it does not name are not removed before all that it
+/// names were found.
 #[test]
 fn an_older_manifest_does_no_harm() {
     let directory = Directory::new();
@@ -328,7 +329,7 @@ fn failed_openings_leave_nothing() {
     assert_eq!(store.get(b"key"), Ok(Some(b"value".to_vec())));
 }
 
-/// A store and what is kept beside it are made durable together: each file, and their names.
+/// A store and the files beside it are made durable together: each file, and their names.
 #[test]
 fn a_store_is_made_with_files_beside_it() {
     let directory = Directory::new();
@@ -354,7 +355,7 @@ fn a_store_is_made_with_files_beside_it() {
     let store = with(b"first").expect("made");
     assert_eq!(syncs.load(Ordering::Relaxed), 3);
     store.close().expect("closed");
-    // It is made once.
+    // The file is made once.
     let store = with(b"second").expect("opened");
     assert_eq!(syncs.load(Ordering::Relaxed), 3);
     store.close().expect("closed");

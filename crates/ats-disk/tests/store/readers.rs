@@ -33,7 +33,7 @@ impl MergeOperator for Sum {
     }
 }
 
-/// With which much happens while little is written.
+/// Options with which much happens while little is written.
 fn options() -> Options {
     Options {
         operator: Some(Arc::new(Sum)),
@@ -55,7 +55,7 @@ fn run(store: &DiskStore, functions: &[&(dyn Fn(u64) + Sync)], is_enough: impl F
         for function in functions {
             let is_over = &is_over;
             scope.spawn(move || {
-                // So that a failure ends the others.
+                // A failure ends the other threads, too.
                 let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                     for call in 0.. {
                         if is_over.load(Ordering::Relaxed) {
@@ -218,7 +218,7 @@ fn keys_of_a_batch_are_seen_together() {
     });
 }
 
-/// Keys that are not written are found exactly once by each walk, whatever is written beside them.
+/// Keys that are not written are found exactly once by each walk, among writes of other keys.
 #[test]
 fn walks_find_what_is_there_throughout() {
     const KEYS: u32 = 2000;

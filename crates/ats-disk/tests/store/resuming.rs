@@ -106,7 +106,7 @@ fn check_resumed(begun_files: u32, with_deletes: bool, file_bytes: u64) {
 
 #[test]
 fn a_merge_goes_on_after_the_process_ended() {
-    // Of one file, it is not noted that it is complete.
+    // The last of the begun files is not noted as complete.
     for begun_files in 2..8 {
         for with_deletes in [false, true] {
             check_resumed(begun_files, with_deletes, 1000);
@@ -117,7 +117,7 @@ fn a_merge_goes_on_after_the_process_ended() {
 /// Then other files are worth being taken as they are.
 #[test]
 fn a_merge_goes_on_with_another_size_of_files() {
-    // Of one file, it is not noted that it is complete.
+    // The last of the begun files is not noted as complete.
     for begun_files in 2..8 {
         for file_bytes in [100, 3000, 50_000] {
             check_resumed(begun_files, false, file_bytes);

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// A store without threads, the runs of which have several files, with what [`load`] writes.
+/// Makes a store without threads, whose runs have several files, with the writes of [`load`].
 fn make_loaded() -> (Directory, DiskStore) {
     let directory = Directory::new();
     let options = Options {

@@ -111,7 +111,7 @@ fn merges_that_give_way_go_on() {
         .iter()
         .map(|directory| open(directory.path(), &options(true)))
         .collect();
-    // There are no writes, so they are merged after a second.
+    // Runs are compacted after a second without writes.
     let runs = || stores.iter().map(|store| store.info().runs.len());
     let is_merged = || runs().all(|runs| runs == 1);
     assert!(wait_for(is_merged), "{:?}", runs().collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! Writers that write at the same time, and what is durable when.
+//! Writers that write at the same time, and the moments at which their writes are durable.
 
 use crate::directory::Directory;
 use crate::hooked::{Call, HookedFs};
@@ -28,7 +28,7 @@ fn key_of(writer: u8, number: u32, part: u8) -> Vec<u8> {
 fn writers_share_syncs() {
     const WRITERS: u8 = 8;
     const BATCHES: u32 = 50;
-    // As a disk takes its time.
+    // The file system is slow, like a disk.
     let file_system = HookedFs::new(|call, _| {
         if call == Call::Sync {
             thread::sleep(Duration::from_millis(1));
@@ -111,7 +111,7 @@ fn what_was_written_is_synced_at_intervals() {
         store.write(&batch_of(0, number)).expect("written");
         assert!(wait_for(|| store.info().syncs > before));
     }
-    // When nothing is written there is nothing to sync.
+    // Nothing is synced while nothing is written.
     let mut before = store.info().syncs;
     let is_quiet = wait_for(|| {
         thread::sleep(Duration::from_millis(50));
@@ -202,11 +202,10 @@ fn only_journals_that_are_needed_are_synced() {
     assert!(synced[0].exists(), "{synced:?}");
 }
 
-/// It does not wait for what is written after it began, even if that comes faster than it can be
-/// flushed.
+/// A flush does not wait for later writes, even if they come faster than they can be flushed.
 #[test]
 fn a_flush_ends_while_others_write() {
-    // As a slow disk.
+    // The file system is slow, like a disk.
     let file_system = HookedFs::new(|call, path| {
         if call == Call::Create && path.to_string_lossy().contains("run-") {
             thread::sleep(Duration::from_millis(5));

@@ -2,8 +2,8 @@
 
 use ats_store::{Error, MergeOperator, Merged};
 
-/// Puts the later value behind the earlier one. Not commutative; what is written shows all of the
-/// past.
+/// Operator that puts the later value behind the earlier one. Not commutative; a value shows all of
+/// its past.
 ///
 /// A value that begins with `!` is a base. The empty value is neutral, and counts as missing.
 pub(crate) struct Append;

@@ -187,7 +187,7 @@ fn many_short_operands_are_copied_few_times() {
     } else {
         50_000
     };
-    // In either order of their sizes.
+    // Both orders of the sizes.
     for base_is_newest in [false, true] {
         let append = Append::default();
         let mut chain = Chain::new();

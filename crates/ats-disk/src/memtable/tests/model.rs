@@ -26,7 +26,7 @@ enum Event {
     EndSnapshot(prop::sample::Index),
 }
 
-/// All writes there were, and what may be read.
+/// All writes so far, and the values that may be read.
 struct Model<'o> {
     operator: &'o dyn MergeOperator,
     memtable: Arc<Memtable>,
@@ -123,7 +123,7 @@ impl Model<'_> {
                 .map(|key| (key, entries_at(&self.memtable, &[key], at).1))
                 .filter(|(key, entries)| match &entries[..] {
                     [] => false,
-                    // Of what only a range deletes the walk says nothing.
+                    // The walk leaves out keys that only a range deletes.
                     [(Kind::Delete, _)] => {
                         let versions = self.memtable.versions(&[*key]);
                         let newest = versions.iter().find(|version| version.seq <= at);
@@ -161,7 +161,7 @@ impl Model<'_> {
         }
     }
 
-    /// Looks at what is kept of a key that was just written.
+    /// Checks the versions that are kept of a key that was just written.
     fn check_versions(&self, key: u8, retention: &Retention<'_>) {
         let versions = self.memtable.versions(&[key]);
         assert!(versions.is_sorted_by(|newer, older| newer.seq > older.seq));

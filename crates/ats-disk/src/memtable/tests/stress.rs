@@ -138,7 +138,7 @@ fn a_group_is_seen_as_a_whole() {
         assert!(before <= value);
     });
     assert!(seen.iter().all(|seen| seen.load(Ordering::Relaxed) > 0));
-    // What was written last is read.
+    // A reader finds the last write.
     assert_eq!(
         shared.read(&keys[..1], false, &Sum),
         [Some(groups().to_le_bytes().to_vec())]

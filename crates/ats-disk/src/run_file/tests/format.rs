@@ -59,12 +59,12 @@ impl ats_store::MergeOperator for Append {
 
 #[test]
 fn a_writer_makes_the_same_bytes_as_ever() {
-    // What LZ4 makes of a block may change with its version; any can be read.
+    // The output of LZ4 may change with its version; any can be read.
     let (records, ranges, settings) = golden(Compression::None);
     let (memory, _) = write(IDENTITY, &records, &ranges, &settings);
     let bytes = memory.bytes();
     if bytes != GOLDEN {
-        // For a look at what is different.
+        // The file shows the difference.
         let path = std::env::temp_dir().join("run-1");
         let written = std::fs::write(&path, &bytes);
         panic!(

@@ -37,7 +37,7 @@ fn opening_reads_only_the_end_and_a_lookup_one_part_and_one_block() {
 #[test]
 fn long_keys_make_a_longer_footer_that_is_read_separately() {
     let records = Records::from([(vec![1; 10_000], put(b"a")), (vec![2; 10_000], put(b"b"))]);
-    // Bounds are as long where they must not reach what is near them.
+    // Bounds are as long where they must not reach neighbouring keys.
     let near = ([1; 9_999], [2; 10_001]);
     let between = (Some(&near.0[..]), Some(&near.1[..]));
     let (memory, meta) = write_between(IDENTITY, &records, &[], &settings(4096), between);
@@ -112,10 +112,10 @@ fn a_file_holds_parts_as_long_as_it_is_open() {
     };
     let parts = |file: &RunFile| file.top().map_or(0, Index::len);
 
-    // There is room for all of them: each is read once.
+    // The cache has room for all parts: each is read once.
     let file = open(&memory, &meta);
     assert!(parts(&file) > 20);
-    // What says where the parts are.
+    // The index of the parts takes memory.
     let opened = file.cache.statistics().bytes;
     assert!(opened > 20 * parts(&file) as u64);
     read_all(&file);
@@ -127,7 +127,7 @@ fn a_file_holds_parts_as_long_as_it_is_open() {
     drop(file);
     assert_eq!(with_file - cache.statistics().bytes, held as u64 + opened);
 
-    // There is room for some.
+    // The cache has room for some parts.
     let file = open_with(&memory, &meta, 20_000).expect("opened");
     read_all(&file);
     let holds = |part: &&OnceLock<Arc<Part>>| part.get().is_some();

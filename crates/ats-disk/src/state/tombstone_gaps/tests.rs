@@ -9,7 +9,7 @@ const KEYS: u8 = 24;
 enum Event {
     /// A group of writes, each of a record or a delete, is told and made.
     Write(Vec<(u8, bool)>),
-    /// It is published.
+    /// The group of writes is published.
     Publish,
     BeginWalk,
     /// A walk has come through a range.
@@ -21,7 +21,7 @@ enum Event {
 #[derive(Default)]
 struct Model {
     gaps: TombstoneGaps,
-    /// Of each write its number, its key, and whether it is that of a record.
+    /// The number and the key of each write, and `true` if it is that of a record.
     writes: Vec<(u64, u8, bool)>,
     visible: u64,
     walks: Vec<(u64, bool)>,

@@ -144,7 +144,7 @@ impl MergeOperator for Affine {
     }
 }
 
-/// Panics whatever it is asked.
+/// Operator that panics in each function.
 pub(crate) struct Panicking;
 
 impl MergeOperator for Panicking {
