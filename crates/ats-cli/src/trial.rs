@@ -40,8 +40,8 @@ pub(crate) fn run(arguments: &TryArguments) -> Outcome {
 /// The modules of the application that this command was installed with, or built with.
 fn ebin_around_command() -> Option<PathBuf> {
     let command = std::env::current_exe().ok()?;
-    let places = ["ebin", "_build/default/lib/ats/ebin"].map(Path::new);
+    let builds = ["ebin", "_build/default/lib/ats/ebin"].map(Path::new);
     let folders = command.ancestors().skip(1);
-    let mut found = folders.flat_map(|folder| places.map(|place| folder.join(place)));
+    let mut found = folders.flat_map(|folder| builds.map(|build| folder.join(build)));
     found.find(|ebin| ebin.join("ats_try.beam").is_file())
 }

@@ -44,7 +44,7 @@ impl Member for Worker {
         self.core().background.begin_turn();
         self.turn(|| {
             self.engine.writer.prepare();
-            self.release_unneeded();
+            self.reclaim_unneeded();
             self.engine.writer.relieve_memory();
             Ok(
                 match !self.engine.files.reserve.is_short()
@@ -89,7 +89,7 @@ impl Worker {
 
     /// Does one piece of work. Returns `true` if there was any.
     pub(crate) fn work(&self) -> Result<bool, Error> {
-        self.release_unneeded();
+        self.reclaim_unneeded();
         Ok(
             !self.engine.files.reserve.is_short() && self.engine.flusher.try_flush_one()?
                 || self.work_long()?,
@@ -106,13 +106,13 @@ impl Worker {
 
     /// Lets go of expired snapshots, and of the memtables, files and journals that only they have
     /// read.
-    fn release_unneeded(&self) {
+    fn reclaim_unneeded(&self) {
         let now = self.core().file_system.now();
         if let Some(age) = self.core().options.snapshot_age {
             self.core().expiry.expire(now, age);
         }
         self.core().expiry.end_old(now);
-        self.core().obsolete.free();
+        self.core().obsolete.reclaim();
     }
 
     /// Takes a turn, unless the store is being closed.

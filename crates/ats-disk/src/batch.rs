@@ -42,7 +42,7 @@ pub struct Batch {
     count: u32,
     /// Number of those that delete a key.
     deletes: u32,
-    /// Place of the last key that is deleted.
+    /// Range of the last key that is deleted.
     last_deleted: Range<usize>,
     /// The change of the number of records.
     count_change: CountChange,
@@ -55,7 +55,7 @@ pub struct Batch {
 /// A key that ends with the sequence number of the change that writes it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Numbered {
-    /// Place of the number among the bytes of the changes.
+    /// Offset of the number among the bytes of the changes.
     pub(crate) at: usize,
     /// Index of the change.
     pub(crate) change: u32,
@@ -144,7 +144,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Adds a change. Returns the place at which its key ends.
+    /// Adds a change. Returns the offset at which its key ends.
     fn add(&mut self, kind: Kind, key: &[u8], value: &[u8]) -> Result<usize, Error> {
         self.check([("a key", key.len()), ("a value", value.len())])?;
         self.bytes.push(kind as u8);

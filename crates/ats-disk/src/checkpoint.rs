@@ -24,8 +24,8 @@ use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A moment of a store.
-struct Moment {
+/// The state of a store at the moment of a checkpoint.
+struct Captured {
     version: Arc<Version>,
     /// The sequence number of the last change.
     last_seq: u64,
@@ -81,20 +81,20 @@ fn fill(
     let core = &*writer.core;
     let to = &*target.directory;
     let pin = flusher.pin_journals();
-    let moment = take_moment(writer, beside)?;
-    let journals = moment.journals();
+    let captured = capture(writer, beside)?;
+    let journals = captured.journals();
     for number in journals.clone() {
         let name = journal::name(number);
         // The system may show a journal of an earlier process that is not on the disk, and a sync
         // would not tell.
-        let done = match number >= moment.first_own {
+        let done = match number >= captured.first_own {
             true => link_or_copy(&*core.directory, to, &name),
             false => copy_file(&*core.directory, to, &name),
         };
         done.map_err(|error| Error::io(&error, &name))?;
     }
     drop(pin);
-    let runs = &moment.version.runs;
+    let runs = &captured.version.runs;
     for file in runs.iter().flat_map(|run| &run.meta.files) {
         let name = file_name(file.number);
         let linked = link(&*core.directory, to, &name).and_then(|is_linked| {
@@ -107,16 +107,16 @@ fn fill(
         });
         linked.map_err(|error| Error::io(&error, &name))?;
     }
-    let flushed = match moment.version.sealed.last() {
+    let flushed = match captured.version.sealed.last() {
         Some(oldest) => oldest.first_seq - 1,
-        None => moment.last_seq,
+        None => captured.last_seq,
     };
     let contents = flusher.files().contents_of(runs, flushed, journals.start);
     manifest::prepare_first(to, &contents)?;
-    for (name, bytes) in beside.iter().zip(&moment.beside) {
+    for (name, bytes) in beside.iter().zip(&captured.beside) {
         prepare_file(to, name, bytes)?;
     }
-    writer.sync_files(&moment.to_sync)?;
+    writer.sync_files(&captured.to_sync)?;
     let synced = to.sync();
     synced.map_err(|error| Error::io(&error, "syncing the directory"))?;
     // After a crash any of the files may exist. A store that is described but has no manifest is
@@ -126,7 +126,7 @@ fn fill(
 }
 
 /// Goes on with an empty memtable and another journal. Journals are pinned.
-fn take_moment(writer: &Writer, beside: &[&str]) -> Result<Moment, Error> {
+fn capture(writer: &Writer, beside: &[&str]) -> Result<Captured, Error> {
     let core = &*writer.core;
     loop {
         let before = read_beside(core, beside)?;
@@ -135,10 +135,10 @@ fn take_moment(writer: &Writer, beside: &[&str]) -> Result<Moment, Error> {
             writer.next_journal.want();
             writer.prepare_journal()?;
         }
-        let moment = {
+        let captured = {
             let mut write_state = core.write_state.lock();
             writer.seal(&mut write_state);
-            Moment {
+            Captured {
                 version: core.versions.current_arc(),
                 last_seq: write_state.last_seq,
                 next_journal: write_state.journal.number(),
@@ -148,8 +148,8 @@ fn take_moment(writer: &Writer, beside: &[&str]) -> Result<Moment, Error> {
             }
         };
         // The files beside the store describe the records, so they must be those of the moment.
-        if read_beside(core, beside)? == moment.beside {
-            return Ok(moment);
+        if read_beside(core, beside)? == captured.beside {
+            return Ok(captured);
         }
     }
 }
@@ -162,7 +162,7 @@ fn read_beside(core: &Core, names: &[&str]) -> Result<Vec<Vec<u8>>, Error> {
     contents.collect()
 }
 
-impl Moment {
+impl Captured {
     /// The numbers of the journals of its sealed memtables.
     fn journals(&self) -> Range<u64> {
         let oldest = self.version.sealed.last();

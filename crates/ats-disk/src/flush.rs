@@ -108,7 +108,7 @@ impl Flusher {
         let most = self.core.options.snapshot_memory;
         self.core.expiry.bound_memory(most);
         // The flush has released the memtable.
-        self.core.obsolete.free();
+        self.core.obsolete.reclaim();
         self.core.tell_memory(&self.core.versions.current());
         flushed
     }
@@ -180,7 +180,7 @@ impl Flusher {
             }
             cursor.advance(Some(MayBlock::here()))?;
         }
-        writer.cut(None)?;
+        writer.finish_file(None)?;
         Ok(RunMeta {
             id: self.files.new_number(),
             first_seq: sealed.first_seq,
@@ -240,7 +240,7 @@ impl Flusher {
     pub(crate) fn do_urgent(&self) -> Result<(), Error> {
         if self.core.options.background {
             self.writer.prepare();
-            self.core.obsolete.free();
+            self.core.obsolete.reclaim();
             if !self.core.versions.current().sealed.is_empty() {
                 self.try_flush_one()?;
             }

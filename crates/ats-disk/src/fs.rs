@@ -154,7 +154,7 @@ pub trait File: Send + Sync {
     /// The number of bytes.
     fn len(&self) -> io::Result<u64>;
 
-    /// Cuts the file, or makes it longer with zeros.
+    /// Truncates the file, or makes it longer with zeros.
     fn set_len(&self, bytes: u64) -> io::Result<()>;
 
     /// Makes room for the first `bytes` bytes on the disk, so that writing them needs no more of

@@ -165,7 +165,7 @@ impl Journal {
     /// bytes that the records take.
     ///
     /// # Errors
-    /// [`Error::Io`]; then any part of them may be there, until it is [cut](Journal::cut) off. If
+    /// [`Error::Io`]; then any part of them may be there, until it is [truncated](Journal::truncate). If
     /// the file could not be begun, nothing is there.
     pub(crate) fn write<'b>(
         &mut self,
@@ -189,12 +189,12 @@ impl Journal {
     }
 
     /// Removes the remains of a failed write. After an error it is unknown which of them are there.
-    pub(crate) fn cut(&mut self) -> Result<(), Error> {
+    pub(crate) fn truncate(&mut self) -> Result<(), Error> {
         let Some(log) = self.log.as_mut().filter(|log| log.is_open()) else {
             return Ok(());
         };
-        log.cut()
-            .map_err(|error| Error::io(&error, format_args!("cutting of {}", name(self.number))))
+        log.truncate()
+            .map_err(|error| Error::io(&error, format_args!("truncating {}", name(self.number))))
     }
 
     /// Lets go of the journals before this one, whose changes are in runs: they need not be

@@ -105,7 +105,7 @@ impl LogIdentity {
     }
 }
 
-/// A place in the logs of one kind.
+/// A position in the logs of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Position {
     pub(crate) number: u64,
@@ -147,7 +147,7 @@ impl Head {
         head
     }
 
-    /// The head at a place; `None` if there is none.
+    /// The head at a position; `None` if there is none.
     fn decode(head: &[u8], seed: u64, at: Position) -> Option<Self> {
         let length = u32_at(head, 4);
         if length == 0 || u32_at(head, 0) != head_checksum(head, seed, at.offset) {

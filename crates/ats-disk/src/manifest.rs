@@ -168,7 +168,7 @@ impl Log {
         self.writer.append(&[payload], self.durable);
         if let Err(error) = self.writer.write() {
             let error = Error::io(&error, "write of manifest");
-            return Err(match self.writer.cut() {
+            return Err(match self.writer.truncate() {
                 Ok(()) => WriteError::Refused(error),
                 Err(_) => WriteError::Broken(error),
             });

@@ -19,7 +19,7 @@
 //! | `live` | the files of a store that another program has open for writing |
 //! | `verify` | checking |
 //! | `salvage` | reading all layers as one, and writing a new store |
-//! | `temporary` | the places of stores that are not complete yet |
+//! | `temporary` | temporary directories, of stores that are not complete yet |
 //! | `whole` | all files of a store: removing, copying, and exchanging directories |
 
 mod journal;

@@ -124,7 +124,7 @@ struct Entry {
     leaves: bool,
 }
 
-/// The place of a member in a pool.
+/// The membership of a member in a pool.
 pub(crate) struct Membership {
     pool: Arc<Pool>,
     ticket: u64,

@@ -32,12 +32,12 @@ thread_local! {
     static CHAIN: RefCell<Chain> = RefCell::new(Chain::new());
 }
 
-/// The moment at which a reader reads.
+/// The number of the last change that a reader sees.
 #[derive(Clone, Copy)]
-pub(crate) enum Moment {
-    /// The moment of the last published write.
-    Now,
-    /// The moment of a snapshot, which is in the list of snapshots.
+pub(crate) enum ReadPoint {
+    /// The read point of the last published write.
+    Latest,
+    /// The read point of a snapshot, which is in the list of snapshots.
     At(u64),
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn get(
     read: &mut dyn FnMut(&[u8]),
 ) -> Result<bool, Error> {
     let version = core.versions.current();
-    get_in(may_block, core, &version, key, Moment::Now, read)
+    get_in(may_block, core, &version, key, ReadPoint::Latest, read)
 }
 
 /// Like [`get`], in a version.
@@ -58,13 +58,13 @@ pub(crate) fn get_in(
     core: &Core,
     version: &Version,
     key: &[u8],
-    moment: Moment,
+    read_point: ReadPoint,
     read: &mut dyn FnMut(&[u8]),
 ) -> Result<bool, Error> {
     // The chain is taken out, since `read` may read, too.
     core.stats.reads.add(1);
     let mut chain = CHAIN.try_with(RefCell::take).unwrap_or_default();
-    let found = gather(may_block, core, version, key, moment, &mut chain);
+    let found = gather(may_block, core, version, key, read_point, &mut chain);
     let result = found.and_then(|()| {
         let operator = core.options.operator.as_deref();
         core.stats.on_read(chain.len());
@@ -87,15 +87,15 @@ fn gather(
     core: &Core,
     version: &Version,
     key: &[u8],
-    moment: Moment,
+    read_point: ReadPoint,
     chain: &mut Chain,
 ) -> Result<(), Error> {
     let is_complete = loop {
         chain.clear();
         // After the version was loaded: see VERSION-2.
-        let (seq, is_snapshot) = match moment {
-            Moment::Now => (core.snapshots.visible(), false),
-            Moment::At(seq) => (seq, true),
+        let (seq, is_snapshot) = match read_point {
+            ReadPoint::Latest => (core.snapshots.visible(), false),
+            ReadPoint::At(seq) => (seq, true),
         };
         let lookup = version.memtables().find_map(|memtable| {
             let lookup = memtable.get(key, seq, is_snapshot, chain);

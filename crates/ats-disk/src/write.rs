@@ -217,8 +217,8 @@ impl Writer {
             Err(_) if is_injected(InjectedFault::Unwritten) => return Ok(()),
             Err(error) => {
                 // Nothing may follow remains that are unknown.
-                let cut = write_state.journal.cut();
-                let _ = cut.map_err(|error| self.core.status.make_read_only(error));
+                let truncated = write_state.journal.truncate();
+                let _ = truncated.map_err(|error| self.core.status.make_read_only(error));
                 return Err(error);
             }
         };

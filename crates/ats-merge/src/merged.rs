@@ -55,7 +55,7 @@ impl<H: Host> fmt::Debug for Merged<'_, H> {
 /// A [`Merged`], or a part of it, as a term of which keys and images can be made.
 pub struct MergedTerm<'r, H>(Where<'r, H>);
 
-/// The place of the term.
+/// The source of the term.
 enum Where<'r, H> {
     Image(ImageRef<'r, H>),
     /// The rest of a list.

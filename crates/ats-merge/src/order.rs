@@ -23,7 +23,7 @@ pub(crate) fn order<H: Host>(a: ImageRef<'_, H>, b: ImageRef<'_, H>, zeros: Zero
     key(a).cmp(&key(b))
 }
 
-/// The place of the kind of a term in the standard order.
+/// The rank of the kind of a term in the standard order.
 fn rank<H: Host>(term: ImageRef<'_, H>) -> u8 {
     match term.kind() {
         Kind::Int(_) | Kind::Big | Kind::Float(_) => 0,

@@ -136,7 +136,7 @@ fn statistics_of(numbers: BoxedStrategy<Term>) -> BoxedStrategy<Term> {
     prop_oneof![numbers, of_two].boxed()
 }
 
-/// Tuples, with terms at the second place of which some are `==`.
+/// Tuples, with terms at the second position of which some are `==`.
 fn with_timestamp() -> impl Strategy<Value = Term> {
     let timestamp = prop_oneof![
         3 => (0..3_i64).prop_map(Term::from),

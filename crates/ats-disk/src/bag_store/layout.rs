@@ -3,11 +3,11 @@
 //! Each value is a record of its own, so that it is added and removed without the others:
 //!
 //! ```text
-//!   key | 01 | hash of the value, 8 | place, 8   ->   length and top bit, 4 | value
+//!   key | 01 | hash of the value, 8 | rank, 8   ->   length and top bit, 4 | value
 //! ```
 //!
-//! The place is the sequence number of the change that added the value: so values of a key are in
-//! the order of their places. Equal values have the same hash, and lie together.
+//! The rank is the sequence number of the change that added the value: so values of a key are in
+//! the order of their ranks. Equal values have the same hash, and lie together.
 //!
 //! Stores that were made before have one record for all values of a key:
 //!
@@ -42,8 +42,8 @@ pub(super) enum Record<'a> {
     Alone {
         /// The key of the value.
         key: &'a [u8],
-        /// The place of the value among those of the key.
-        place: u64,
+        /// The rank of the value among those of the key.
+        rank: u64,
         /// The value.
         value: &'a [u8],
     },
@@ -65,12 +65,12 @@ impl<'a> Record<'a> {
         if len & ALONE == 0 {
             return Ok(Record::Shared { key, values: bytes });
         }
-        let (rest, place) = key.split_last_chunk::<NUMBER_BYTES>().ok_or_else(corrupt)?;
+        let (rest, rank) = key.split_last_chunk::<NUMBER_BYTES>().ok_or_else(corrupt)?;
         let (rest, _hash) = rest.split_last_chunk::<HASH_BYTES>().ok_or_else(corrupt)?;
         match rest {
             [key @ .., SEPARATOR] if (len ^ ALONE) as usize == value.len() => Ok(Record::Alone {
                 key,
-                place: u64::from_be_bytes(*place),
+                rank: u64::from_be_bytes(*rank),
                 value,
             }),
             _ => Err(Error::corrupt(format_args!(
@@ -87,7 +87,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// The key of the record of a value, without the place.
+/// The key of the record of a value, without the rank.
 pub(super) fn record_key(key: &[u8], hash: u64) -> Vec<u8> {
     let mut record_key = Vec::with_capacity(key.len() + SUFFIX_BYTES);
     record_key.extend_from_slice(key);

@@ -28,7 +28,7 @@ pub(super) struct KeyValues {
 
 /// One of the values.
 struct OneValue {
-    place: u64,
+    rank: u64,
     bytes: Range<usize>,
     record_key: Range<usize>,
 }
@@ -63,7 +63,7 @@ impl KeyValues {
             blocking::check(may_block)?;
         }
         match record {
-            Record::Alone { place, value, .. } => self.push(*place, value, record_key),
+            Record::Alone { rank, value, .. } => self.push(*rank, value, record_key),
             Record::Shared { values, .. } => {
                 self.is_shared = true;
                 for value in split_values(values) {
@@ -74,7 +74,7 @@ impl KeyValues {
         Ok(())
     }
 
-    fn push(&mut self, place: u64, value: &[u8], record_key: &[u8]) {
+    fn push(&mut self, rank: u64, value: &[u8], record_key: &[u8]) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(value);
         let record_key = match &mut self.record_keys {
@@ -86,7 +86,7 @@ impl KeyValues {
             }
         };
         self.values.push(OneValue {
-            place,
+            rank,
             bytes: start..self.bytes.len(),
             record_key,
         });
@@ -95,7 +95,7 @@ impl KeyValues {
     /// Puts the values in their order.
     fn sort(&mut self) {
         // The sort is stable: values that share a record stay in their order.
-        self.values.sort_by_key(|value| value.place);
+        self.values.sort_by_key(|value| value.rank);
     }
 
     /// Returns `true` if the key has no values.

@@ -257,7 +257,7 @@ impl Executor {
         while !inputs.moved.is_empty() {
             move_file(&mut writer, inputs.moved.pop_front())?;
         }
-        writer.cut(None)?;
+        writer.finish_file(None)?;
         compaction.files.extend(writer.take_complete());
         Ok(Piece::Complete)
     }
@@ -356,7 +356,7 @@ fn is_before(file: &FileMeta, key: &[u8]) -> bool {
 /// Goes on with a file that is taken as it is.
 fn move_file(writer: &mut RunWriter<'_>, file: Option<Arc<RunFile>>) -> Result<(), Error> {
     if let Some(file) = file {
-        writer.cut(file.meta().first_key.as_deref())?;
+        writer.finish_file(file.meta().first_key.as_deref())?;
         writer.add_file(file.meta().clone());
     }
     Ok(())

@@ -207,9 +207,9 @@ impl Purge {
     fn bounds(&self) -> (Option<&[u8]>, Option<&[u8]>) {
         let all = self.run.run.files();
         let number = |file: &Arc<RunFile>| file.meta().number;
-        let place = |file| all.iter().position(|other| number(other) == number(file));
-        let first = self.files.first().and_then(place);
-        let last = self.files.last().and_then(place);
+        let rank = |file| all.iter().position(|other| number(other) == number(file));
+        let first = self.files.first().and_then(rank);
+        let last = self.files.last().and_then(rank);
         let before = first.and_then(|first| all[..first].last());
         let behind = last.and_then(|last| all.get(last + 1));
         (

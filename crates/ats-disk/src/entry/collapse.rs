@@ -101,7 +101,7 @@ pub(crate) struct Chain {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
     kind: Kind,
-    place: Range<usize>,
+    range: Range<usize>,
 }
 
 impl Chain {
@@ -125,7 +125,7 @@ impl Chain {
         self.bytes.extend_from_slice(value);
         self.entries.push(Entry {
             kind,
-            place: start..self.bytes.len(),
+            range: start..self.bytes.len(),
         });
     }
 
@@ -149,7 +149,7 @@ impl Chain {
     /// The entry with this number, from the newest, 0, to the oldest.
     pub(crate) fn entry(&self, index: usize) -> (Kind, &[u8]) {
         let entry = &self.entries[index];
-        (entry.kind, &self.bytes[entry.place.clone()])
+        (entry.kind, &self.bytes[entry.range.clone()])
     }
 
     /// The value of the key if nothing older than these entries exists; `None` if it is missing.
@@ -225,7 +225,7 @@ impl Chain {
             Some((last, newer)) if last.kind == Kind::Delete => newer,
             _ => &self.entries[..],
         };
-        let bytes = |entry: &Entry| &self.bytes[entry.place.clone()];
+        let bytes = |entry: &Entry| &self.bytes[entry.range.clone()];
         let mut values = values.iter();
         let Some(newest) = values.next() else {
             return Ok(None);

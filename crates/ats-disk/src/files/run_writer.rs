@@ -68,7 +68,7 @@ impl<'a> RunWriter<'a> {
 
     /// Adds the entries of a key. Keys ascend.
     pub(crate) fn add(&mut self, key: &[u8], chain: &Chain) -> Result<(), Error> {
-        self.cut_if_full(key)?;
+        self.finish_if_full(key)?;
         for index in 0..chain.len() {
             let (kind, value) = chain.entry(index);
             self.add_entry(key, kind, value)?;
@@ -78,16 +78,16 @@ impl<'a> RunWriter<'a> {
 
     /// Adds the only entry of a key.
     pub(crate) fn add_only(&mut self, key: &[u8], kind: Kind, value: &[u8]) -> Result<(), Error> {
-        self.cut_if_full(key)?;
+        self.finish_if_full(key)?;
         self.add_entry(key, kind, value)
     }
 
-    fn cut_if_full(&mut self, key: &[u8]) -> Result<(), Error> {
+    fn finish_if_full(&mut self, key: &[u8]) -> Result<(), Error> {
         let limit = self.file_bytes;
         if let Some(file) = &self.file {
             self.memory.set(file.memory());
             if file.bytes() >= limit {
-                self.cut(Some(key))?;
+                self.finish_file(Some(key))?;
             }
         }
         Ok(())
@@ -113,7 +113,7 @@ impl<'a> RunWriter<'a> {
     /// Finishes the present file, which answers for all keys below `high`, or for all that are
     /// left. The next keys are not below `high`, and keys between those of the file and them may be
     /// in either file.
-    pub(crate) fn cut(&mut self, high: Option<&[u8]>) -> Result<(), Error> {
+    pub(crate) fn finish_file(&mut self, high: Option<&[u8]>) -> Result<(), Error> {
         let upper = self.file.as_ref().and_then(|file| file.upper(high));
         let above = upper.as_deref().or(self.upper.as_deref());
         // A part of a long key does as well.
@@ -137,7 +137,7 @@ impl<'a> RunWriter<'a> {
     }
 
     /// Adds a file that is complete. One of a run that is compacted may be added as it is: the
-    /// present file was cut at its first key.
+    /// present file was finished at its first key.
     pub(crate) fn add_file(&mut self, file: FileMeta) {
         if file.last_key.is_some() {
             self.upper.clone_from(&file.last_key);

@@ -8,7 +8,7 @@
 //!
 //! Most files of many small stores are read when they are opened, once or twice more, and then from
 //! the cache. So a file that was read a few times only waits before the row, where there are few
-//! places. The reads of a file are counted as long as its store is open: a file that is read more
+//! slots. The reads of a file are counted as long as its store is open: a file that is read more
 //! often is opened a few times at most before it is in the row.
 //!
 //! - **OPEN_FILES-1** A file in the row, or before it, is open, unless it was dropped; a file that
@@ -139,8 +139,8 @@ fn limit() -> usize {
 /// The open files, each from the one that is asked next on.
 struct Row {
     /// Files before the row, which had been read a few times only when they were opened.
-    hardly_read: VecDeque<Weak<Place>>,
-    often_read: VecDeque<Weak<Place>>,
+    hardly_read: VecDeque<Weak<Slot>>,
+    often_read: VecDeque<Weak<Slot>>,
 }
 
 impl Row {
@@ -150,16 +150,16 @@ impl Row {
 
     fn forget_dropped(&mut self) {
         for files in [&mut self.hardly_read, &mut self.often_read] {
-            files.retain(|place| place.strong_count() > 0);
+            files.retain(|slot| slot.strong_count() > 0);
         }
     }
 
-    fn push(&mut self, place: &Arc<Place>) {
-        let files = match place.is_hardly_read() {
+    fn push(&mut self, slot: &Arc<Slot>) {
+        let files = match slot.is_hardly_read() {
             true => &mut self.hardly_read,
             false => &mut self.often_read,
         };
-        files.push_back(Arc::downgrade(place));
+        files.push_back(Arc::downgrade(slot));
     }
 
     /// Closes files until there are no more than `most`, and no more than `hardly_read` before the
@@ -170,7 +170,7 @@ impl Row {
             && let Some(first) = self.hardly_read.pop_front()
         {
             match first.upgrade() {
-                Some(place) if place.is_hardly_read() => closed += place.close(),
+                Some(slot) if slot.is_hardly_read() => closed += slot.close(),
                 Some(_) => self.often_read.push_back(first),
                 None => {}
             }
@@ -180,14 +180,14 @@ impl Row {
         while self.len() > most
             && let Some(first) = self.often_read.pop_front()
         {
-            let Some(place) = first.upgrade() else {
+            let Some(slot) = first.upgrade() else {
                 continue;
             };
-            if to_ask > 0 && place.was_read.swap(false, Ordering::Relaxed) {
+            if to_ask > 0 && slot.was_read.swap(false, Ordering::Relaxed) {
                 to_ask -= 1;
                 self.often_read.push_back(first);
             } else {
-                closed += place.close();
+                closed += slot.close();
             }
         }
         closed
@@ -195,12 +195,12 @@ impl Row {
 }
 
 /// A file that is open only while it is read often.
-pub(super) struct ReadFile(Arc<Place>);
+pub(super) struct ReadFile(Arc<Slot>);
 
 /// An open file in the row.
 type RowFile = Counted<Box<dyn File>>;
 
-struct Place {
+struct Slot {
     directory: Arc<dyn Directory>,
     name: String,
     file: ArcSwapOption<RowFile>,
@@ -213,7 +213,7 @@ struct Place {
     fork_count: u64,
 }
 
-impl Place {
+impl Slot {
     fn is_hardly_read(&self) -> bool {
         self.reads.load(Ordering::Relaxed) <= FEW_READS
     }
@@ -242,7 +242,7 @@ impl ReadFile {
     /// # Errors
     /// Those of [`Directory::open`].
     pub(super) fn open(directory: Arc<dyn Directory>, name: &str) -> io::Result<Self> {
-        let place = Place {
+        let slot = Slot {
             directory,
             name: name.to_owned(),
             file: ArcSwapOption::empty(),
@@ -251,42 +251,42 @@ impl ReadFile {
             opening: Mutex::default(),
             fork_count: fork_detection::fork_count(),
         };
-        let file = ReadFile(Arc::new(place));
+        let file = ReadFile(Arc::new(slot));
         file.file()?;
         Ok(file)
     }
 
     /// The file, which is opened if it is not open.
     fn file(&self) -> io::Result<Arc<RowFile>> {
-        let place = &*self.0;
+        let slot = &*self.0;
         let open = || {
-            let opened = place.directory.open(&place.name);
+            let opened = slot.directory.open(&slot.name);
             opened.map(|file| Arc::new(Counted::by(&ROW_OPEN, file)))
         };
-        if fork_detection::is_forked_since(place.fork_count) {
+        if fork_detection::is_forked_since(slot.fork_count) {
             // A thread of the other process may have held the locks.
             let file = open()?;
-            place.file.store(Some(Arc::clone(&file)));
+            slot.file.store(Some(Arc::clone(&file)));
             return Ok(file);
         }
-        let _opening = place.opening.lock();
-        if let Some(file) = place.file.load_full() {
+        let _opening = slot.opening.lock();
+        if let Some(file) = slot.file.load_full() {
             return Ok(file);
         }
         let file = open()?;
         let mut row = ROW.lock();
         row.close_beyond(HARDLY_READ - 1, limit().saturating_sub(1));
         row.push(&self.0);
-        place.file.store(Some(Arc::clone(&file)));
+        slot.file.store(Some(Arc::clone(&file)));
         Ok(file)
     }
 
     /// Calls `work` with the file if it is open.
     fn if_open<R>(&self, work: impl FnOnce(&dyn File) -> R) -> Option<R> {
-        let place = &*self.0;
-        let file = place.file.load();
+        let slot = &*self.0;
+        let file = slot.file.load();
         let file = file.as_ref()?;
-        place.note_read();
+        slot.note_read();
         Some(work(&****file))
     }
 

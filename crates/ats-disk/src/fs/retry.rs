@@ -1,4 +1,4 @@
-//! The one place at which calls are made again that a signal has interrupted.
+//! The one file in which calls are made again that a signal has interrupted.
 
 use super::{Directory, File, FileSystem, Sharing};
 use crate::fault_injection::{InjectedFault, is_injected};

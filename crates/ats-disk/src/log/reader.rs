@@ -188,7 +188,7 @@ impl LogReader {
         Ok(found)
     }
 
-    /// The head at a place, if there is one.
+    /// The head at a position, if there is one.
     fn head(&mut self, at: Position) -> Result<Option<Head>, Error> {
         let seed = self.seed;
         let bytes = self.read(at.offset, HEAD_BYTES)?;

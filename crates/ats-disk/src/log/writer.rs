@@ -92,7 +92,7 @@ impl LogWriter {
     }
 
     /// Writes the gathered records. After an error, any part of them may be there, until it is
-    /// [cut](LogWriter::cut) off.
+    /// [truncated](LogWriter::truncate).
     pub(crate) fn write(&mut self) -> io::Result<()> {
         let written = self
             .reserve()
@@ -111,7 +111,7 @@ impl LogWriter {
 
     /// Removes for good the remains of a failed write. After an error it is unknown which of them
     /// are there.
-    pub(crate) fn cut(&mut self) -> io::Result<()> {
+    pub(crate) fn truncate(&mut self) -> io::Result<()> {
         self.reserved = self.offset;
         self.file()?.set_len(self.offset)?;
         self.file()?.sync()

@@ -62,7 +62,7 @@ struct CopiedKey {
     entries: Range<usize>,
 }
 
-/// The place at which copying begins.
+/// The key at which copying begins.
 enum Start<'k> {
     /// The bound that [`Cursor::seek`] was given.
     Bound(Option<&'k [u8]>),
@@ -212,8 +212,8 @@ impl Copied {
     ) -> Reading {
         let first = self.entries.len();
         let reading = memtable.read(history, seq, is_snapshot, &mut |kind, value| {
-            let place = self.add(value);
-            self.entries.push((kind, place));
+            let range = self.add(value);
+            self.entries.push((kind, range));
         });
         if shows_deleted && matches!(reading, Reading::Covered) {
             self.entries.push((Kind::Delete, 0..0));
@@ -262,7 +262,7 @@ impl Cursor for MemtableCursor {
 
     fn entry(&self, index: usize) -> (Kind, &[u8]) {
         let entries = &self.copied.entries[self.copied.keys[self.at].entries.clone()];
-        let (kind, place) = &entries[index];
-        (*kind, &self.copied.bytes[place.clone()])
+        let (kind, range) = &entries[index];
+        (*kind, &self.copied.bytes[range.clone()])
     }
 }

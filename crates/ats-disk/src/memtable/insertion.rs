@@ -85,7 +85,7 @@ impl<'a> Insertion<'a> {
             list.tail = version.older().without_tags();
         }
         while let Some(piece) = seen.pop() {
-            self.place(&mut list, piece);
+            self.push(&mut list, piece);
         }
         let new = Piece {
             stamp,
@@ -93,7 +93,7 @@ impl<'a> Insertion<'a> {
             tags: Tags::default(),
             origin: None,
         };
-        self.place(&mut list, new);
+        self.push(&mut list, new);
         // SAFETY: the caller holds the lock of writers (MEMTABLE-3).
         unsafe { self.publish(&list) }
     }
@@ -114,8 +114,8 @@ impl<'a> Insertion<'a> {
         list.pieces.last()
     }
 
-    /// Places a version on the list of those that are older.
-    fn place(&self, list: &mut List<'a>, mut new: Piece<'a>) {
+    /// Pushes a version on the list of those that are older.
+    fn push(&self, list: &mut List<'a>, mut new: Piece<'a>) {
         let stripe = self.retention.points_below(new.stamp.seq());
         while let Some(top) = self.top(list) {
             if new.stamp.kind() == Kind::Operand && top.stamp.kind() == Kind::Delete {

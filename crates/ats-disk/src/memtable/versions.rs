@@ -82,7 +82,7 @@ impl Tags {
     }
 }
 
-/// The place of the versions older than one: a pointer to a node, whose lower bits are [`Tags`].
+/// The link to the versions older than one: a pointer to a node, whose lower bits are [`Tags`].
 /// Null is the version within the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Link(*mut Node);

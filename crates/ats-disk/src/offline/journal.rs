@@ -33,7 +33,7 @@ pub(super) struct Journals {
     pub(super) unfinished: Vec<Fault>,
 }
 
-/// A place at which changes are missing.
+/// A gap in the changes.
 struct Gap {
     at: Position,
     fault: Fault,

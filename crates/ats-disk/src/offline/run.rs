@@ -439,8 +439,8 @@ impl<'f> Window<'f> {
 
     /// The next frame that begins at an offset or behind it.
     fn next_frame(&mut self, from: u64, end: u64) -> Option<(u64, (u64, Content))> {
-        let mut places = from..end;
-        places.find_map(|at| {
+        let mut offsets = from..end;
+        offsets.find_map(|at| {
             let frame = match self.steps < MOST_STEPS {
                 true => self.frame_at(at, end.min(at + GUESSED_BYTES)),
                 false => return Some(None),

@@ -1,4 +1,4 @@
-//! Temporary directories: the places of stores that are not complete yet.
+//! Temporary directories: they have stores that are not complete yet.
 //!
 //! A store that takes its directory at one moment is made in another one of the same file system.
 //! All such directories beside each other are in one folder, so the search for abandoned ones does

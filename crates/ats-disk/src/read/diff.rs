@@ -64,13 +64,17 @@ impl Snapshot {
 
 impl Diff {
     fn new(first: &Snapshot, second: &Snapshot, key_range: KeyRange<'_>) -> Result<Self, Error> {
-        let (from, to) = match first.pinned().seq().cmp(&second.pinned().seq()) {
+        let (from, to) = match first
+            .pinned()
+            .read_point()
+            .cmp(&second.pinned().read_point())
+        {
             Ordering::Greater => (second, first),
             _ => (first, second),
         };
         let [earlier, later] = [from, to].map(|snapshot| snapshot.pinned().version());
         let (earlier, later) = (earlier?, later?);
-        let seqs = [from, to].map(|snapshot| snapshot.pinned().seq());
+        let seqs = [from, to].map(|snapshot| snapshot.pinned().read_point());
         let (sources, deleted) = match seqs[0] == seqs[1] || key_range.is_empty() {
             true => (Vec::new(), RangeSet::new()),
             false => candidates([&*earlier, &*later], seqs, key_range)?,

@@ -11,9 +11,9 @@ use std::time::Duration;
 /// The resources that a snapshot keeps.
 pub(crate) struct Pinned {
     core: Arc<Core>,
-    /// The sequence number of the last change that is seen. It is in the list of snapshots until
-    /// this is dropped.
-    seq: u64,
+    /// The read point: the sequence number of the last change that is seen. It is in the list of
+    /// snapshots until this is dropped.
+    read_point: u64,
     /// Nothing once the snapshot has ended.
     version: Mutex<Option<Arc<Version>>>,
     /// The time at which the snapshot was taken, in nanoseconds.
@@ -37,7 +37,7 @@ pub(crate) struct Pinned {
 
 /// The snapshot can be read.
 const ALIVE: u8 = 0;
-/// The endings, of which each is known by its place, from 1.
+/// The endings, of which each is known by its number, from 1.
 const ENDINGS: [Ending; 4] = [Ending::Unread, Ending::Age, Ending::Memory, Ending::Ended];
 /// Number of attempts to read the number of records while others write.
 const COUNT_TRIES: usize = 3;
@@ -45,7 +45,7 @@ const COUNT_TRIES: usize = 3;
 impl Drop for Pinned {
     fn drop(&mut self) {
         if *self.ending.get_mut() == ALIVE {
-            self.core.snapshots.remove(self.seq);
+            self.core.snapshots.remove(self.read_point);
         }
         *self.version.get_mut() = None;
         self.core.background.wake_if(|| self.core.obsolete.is_due());
@@ -54,14 +54,14 @@ impl Drop for Pinned {
 
 impl Pinned {
     pub(crate) fn new(core: Arc<Core>) -> Self {
-        let seq = core.snapshots.add();
+        let read_point = core.snapshots.add();
         // Loaded after the number was entered: all published writes are in this version or in one
         // of its memtables.
         let version = core.versions.current_arc();
         let taken = nanos(core.file_system.now());
         Pinned {
             core,
-            seq,
+            read_point,
             version: Mutex::new(Some(version)),
             taken,
             read: AtomicBool::new(false),
@@ -86,7 +86,7 @@ impl Pinned {
             let count = core.snapshots.count();
             // The number changes with each write, so it is the number then if no write was
             // published meanwhile.
-            if pinned.seq == core.snapshots.visible() {
+            if pinned.read_point == core.snapshots.visible() {
                 if let Ok(Some(records)) = count {
                     pinned.records = OnceLock::from(records);
                 }
@@ -101,8 +101,8 @@ impl Pinned {
         &self.core
     }
 
-    pub(crate) fn seq(&self) -> u64 {
-        self.seq
+    pub(crate) fn read_point(&self) -> u64 {
+        self.read_point
     }
 
     /// The number of records, once it is known.
@@ -152,8 +152,8 @@ impl Pinned {
 
     /// The reason why it has ended, if it has.
     pub(crate) fn ending(&self) -> Option<Ending> {
-        let place = usize::from(self.ending.load(Ordering::Acquire)).checked_sub(1)?;
-        ENDINGS.get(place).copied()
+        let index = usize::from(self.ending.load(Ordering::Acquire)).checked_sub(1)?;
+        ENDINGS.get(index).copied()
     }
 
     /// Enters it among those that are counted and can end.
@@ -212,15 +212,15 @@ impl Pin for Pinned {
     }
 
     fn end(&self, why: Ending) -> bool {
-        let place = ENDINGS.iter().position(|ending| *ending == why);
-        let ended = place.map_or(ALIVE, |place| place as u8 + 1);
+        let index = ENDINGS.iter().position(|ending| *ending == why);
+        let ended = index.map_or(ALIVE, |index| index as u8 + 1);
         let was_alive = self
             .ending
             .compare_exchange(ALIVE, ended, Ordering::Release, Ordering::Relaxed)
             .is_ok();
         if was_alive {
             // Nothing is kept for it any more: a walk that is under way finds that out.
-            self.core.snapshots.remove(self.seq);
+            self.core.snapshots.remove(self.read_point);
             *self.version.lock() = None;
         }
         was_alive

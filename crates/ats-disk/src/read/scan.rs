@@ -50,7 +50,7 @@ pub struct Scan {
     direction: Direction,
     low: Option<Vec<u8>>,
     high: Option<Vec<u8>>,
-    place: Place,
+    phase: Phase,
     chain: Chain,
     /// The value of the present key, if it had to be made.
     value: Vec<u8>,
@@ -64,7 +64,7 @@ pub struct Scan {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Phase {
     Before,
     /// A key whose value the cursor has.
     OnEntry,
@@ -151,18 +151,18 @@ impl Scan {
         let version = pinned.version()?;
         let core = pinned.core();
         let finding = match core.gaps.is_active() {
-            true => FindsGaps::begin(core, pinned.seq()),
+            true => FindsGaps::begin(core, pinned.read_point()),
             false => None,
         };
-        let cursor = MergeCursor::new(sources(&version, key_range, pinned.seq()));
+        let cursor = MergeCursor::new(sources(&version, key_range, pinned.read_point()));
         Ok(Scan {
             cursor,
             direction,
             low: key_range.low.map(<[u8]>::to_vec),
             high: key_range.high.map(<[u8]>::to_vec),
-            place: match key_range.is_empty() {
-                true => Place::End,
-                false => Place::Before,
+            phase: match key_range.is_empty() {
+                true => Phase::End,
+                false => Phase::Before,
             },
             chain: Chain::new(),
             value: Vec::new(),
@@ -205,14 +205,14 @@ impl Scan {
             Ok(()) => {}
             Err(Error::Merge) => return Err(Error::Merge),
             Err(error) => {
-                self.place = Place::End;
+                self.phase = Phase::End;
                 return Err(error);
             }
         }
-        let value = match self.place {
-            Place::Before | Place::End => return Ok(None),
-            Place::OnMade => &self.value[..],
-            Place::OnEntry => self.cursor.only_entry().map_or(&[][..], |(_, value)| value),
+        let value = match self.phase {
+            Phase::Before | Phase::End => return Ok(None),
+            Phase::OnMade => &self.value[..],
+            Phase::OnEntry => self.cursor.only_entry().map_or(&[][..], |(_, value)| value),
         };
         Ok(self.cursor.key().map(|key| (key, value)))
     }
@@ -220,17 +220,17 @@ impl Scan {
     /// Goes to the next key that has a value.
     fn step(&mut self, may_block: Option<MayBlock>) -> Result<(), Error> {
         self.pinned.check()?;
-        match self.place {
-            Place::End => return Ok(()),
-            Place::Before => self.start(may_block)?,
-            Place::OnEntry | Place::OnMade => {
+        match self.phase {
+            Phase::End => return Ok(()),
+            Phase::Before => self.start(may_block)?,
+            Phase::OnEntry | Phase::OnMade => {
                 if self.passed.is_begun {
                     self.passed = Passed::default();
                 }
                 self.cursor.step(may_block)?;
             }
         }
-        while self.place != Place::End {
+        while self.phase != Phase::End {
             let Some(key) = self.cursor.key() else {
                 self.end();
                 return Ok(());
@@ -252,11 +252,11 @@ impl Scan {
             let operator = self.pinned.core().options.operator.as_deref();
             let is_record = match self.cursor.only_entry() {
                 Some((Kind::Put, value)) => {
-                    self.place = Place::OnEntry;
+                    self.phase = Phase::OnEntry;
                     !is_absent(operator, key, value)?
                 }
                 _ => {
-                    self.place = Place::OnMade;
+                    self.phase = Phase::OnMade;
                     self.cursor.gather(operator, &mut self.chain);
                     self.pinned.core().stats.on_read(self.chain.len());
                     let value = self.chain.value(key, operator)?;
@@ -283,7 +283,7 @@ impl Scan {
     /// Goes to the first key, or behind the gap in which it would be.
     fn start(&mut self, may_block: Option<MayBlock>) -> Result<(), Error> {
         // The walk goes on from the cursor from now on.
-        self.place = Place::OnMade;
+        self.phase = Phase::OnMade;
         self.passed = Passed {
             is_begun: true,
             from: Beginning::Bound,
@@ -296,7 +296,7 @@ impl Scan {
         let gaps = &self.pinned.core().gaps;
         if gaps.is_active()
             && let Some(behind) =
-                gaps.find_behind(self.direction, bound.as_deref(), self.pinned.seq())
+                gaps.find_behind(self.direction, bound.as_deref(), self.pinned.read_point())
         {
             return self.go_behind(may_block, &behind);
         }
@@ -331,14 +331,15 @@ impl Scan {
         }
         if self.passed.keys > self.most_passed {
             self.on_passed(false);
-            self.place = Place::End;
+            self.phase = Phase::End;
             return Ok(true);
         }
         let gaps = &self.pinned.core().gaps;
         if !gaps.is_active() {
             return Ok(false);
         }
-        let Some(behind) = gaps.find_behind(self.direction, Some(key), self.pinned.seq()) else {
+        let Some(behind) = gaps.find_behind(self.direction, Some(key), self.pinned.read_point())
+        else {
             return Ok(false);
         };
         self.go_behind(may_block, &behind)?;
@@ -368,7 +369,7 @@ impl Scan {
     /// Ends the walk: there is no record any more in the range.
     fn end(&mut self) {
         self.on_passed(true);
-        self.place = Place::End;
+        self.phase = Phase::End;
     }
 
     /// Is told that a record was found, or that there are no more.
@@ -389,7 +390,7 @@ impl Scan {
         let core = self.pinned.core();
         if self.finding.is_none() {
             activate_gaps(core);
-            self.finding = FindsGaps::begin(core, self.pinned.seq());
+            self.finding = FindsGaps::begin(core, self.pinned.read_point());
         }
         if self.finding.is_none() {
             return;
@@ -413,7 +414,8 @@ impl Scan {
                 high: from,
             },
         };
-        core.gaps.add(range, self.pinned.seq(), self.passed.keys);
+        core.gaps
+            .add(range, self.pinned.read_point(), self.passed.keys);
     }
 }
 

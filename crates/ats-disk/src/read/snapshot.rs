@@ -3,7 +3,7 @@
 use super::median::median;
 use super::pinned::Pinned;
 use super::scan::Scan;
-use super::{Moment, get_in};
+use super::{ReadPoint, get_in};
 use crate::error::Error;
 use crate::state::Core;
 use crate::state::expiry::{Ending, Pin};
@@ -130,8 +130,15 @@ impl Snapshot {
         read: &mut dyn FnMut(&[u8]),
     ) -> Result<bool, Error> {
         let version = self.pinned.version()?;
-        let moment = Moment::At(self.pinned.seq());
-        get_in(may_block, self.pinned.core(), &version, key, moment, read)
+        let read_point = ReadPoint::At(self.pinned.read_point());
+        get_in(
+            may_block,
+            self.pinned.core(),
+            &version,
+            key,
+            read_point,
+            read,
+        )
     }
 
     /// Returns the sum of `weigh` over all values.

@@ -51,9 +51,9 @@ pub(super) struct Entry {
     end: usize,
 }
 
-/// The place of a record, and of its first value.
+/// The offsets of a record, and of its first value.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct Offsets {
     record: usize,
     value: usize,
 }
@@ -72,7 +72,7 @@ pub(super) struct Record {
 pub(super) struct Entries {
     /// The newest of those that are left.
     pub(super) first: Entry,
-    /// The place of the tag of the next one, if there is one; or of the next record.
+    /// The offset of the tag of the next one, if there is one; or of the next record.
     next: usize,
 }
 
@@ -172,48 +172,48 @@ impl Block {
         self.records_end() - self.records as usize
     }
 
-    /// The region of the records. [`Place`]s are relative to it.
+    /// The region of the records. [`Offsets`] are relative to it.
     #[inline]
     fn records(&self) -> &[u8] {
         &self.bytes[self.records_start()..self.records_end()]
     }
 
-    /// The place of the record of a restart point. The end, if there is no such point.
+    /// The offsets of the record of a restart point. The end, if there is no such point.
     #[inline]
-    pub(super) fn restart(&self, number: usize) -> Place {
+    pub(super) fn restart(&self, number: usize) -> Offsets {
         let points = &self.bytes[self.records_end()..];
         let point = points.get(RESTART_BYTES * number..);
         match point.and_then(|point| point.first_chunk()) {
             Some(point) if number < self.restarts as usize => {
                 let [record, value] = numbers(point);
-                Place {
+                Offsets {
                     record: record as usize,
                     value: value as usize,
                 }
             }
-            _ => Place {
+            _ => Offsets {
                 record: self.records as usize,
                 value: self.records_start(),
             },
         }
     }
 
-    /// Returns `true` if there is a record at a place, and not the end.
+    /// Returns `true` if there is a record at these offsets, and not the end.
     #[inline]
-    pub(super) fn has(&self, place: Place) -> bool {
-        place.record < self.records as usize
+    pub(super) fn has(&self, offsets: Offsets) -> bool {
+        offsets.record < self.records as usize
     }
 
-    /// Returns `true` if a place is before another one.
-    pub(super) fn is_before(place: Place, other: Place) -> bool {
-        place.record < other.record
+    /// Returns `true` if offsets are before others.
+    pub(super) fn is_before(offsets: Offsets, other: Offsets) -> bool {
+        offsets.record < other.record
     }
 
-    /// The record at a place.
+    /// The record at a offsets.
     #[inline(always)]
-    pub(super) fn record(&self, place: Place) -> Result<Record, Damaged> {
+    pub(super) fn record(&self, offsets: Offsets) -> Result<Record, Damaged> {
         let bytes = self.records();
-        let mut at = place.record;
+        let mut at = offsets.record;
         let shared = varint_at(bytes, &mut at)? as usize;
         let suffix = varint_at(bytes, &mut at)?;
         let tag = varint_at(bytes, &mut at)?;
@@ -224,7 +224,7 @@ impl Block {
             shared,
             suffix_start: at,
             suffix_end: at + suffix as usize,
-            newest: self.entry(tag, place.value)?,
+            newest: self.entry(tag, offsets.value)?,
         })
     }
 
@@ -287,9 +287,9 @@ impl Block {
         }))
     }
 
-    /// The place of the record behind these entries.
+    /// The offsets of the record behind these entries.
     #[inline(always)]
-    pub(super) fn place_behind(&self, mut entries: Entries) -> Result<Place, Damaged> {
+    pub(super) fn offsets_behind(&self, mut entries: Entries) -> Result<Offsets, Damaged> {
         while let Some(older) = self.older(entries)? {
             entries = older;
         }
@@ -343,12 +343,12 @@ impl Block {
         key: &[u8],
         visit: &mut dyn FnMut(Kind, &[u8]) -> ControlFlow<()>,
     ) -> Result<(), Damaged> {
-        let mut place = self.restart(self.restart_before(key, false)?);
+        let mut offsets = self.restart(self.restart_before(key, false)?);
         // The number of bytes that the wanted key has in common with the key of the record before,
         // which is below it.
         let mut matched = 0;
-        while self.has(place) {
-            let record = self.record(place)?;
+        while self.has(offsets) {
+            let record = self.record(offsets)?;
             // A key that shares more with the key before than that shares with the wanted key is
             // below the wanted one, too. One that shares less is above it, since it is above the
             // key before.
@@ -366,7 +366,7 @@ impl Block {
                     _ => matched += common,
                 }
             }
-            place = self.place_behind(entries)?;
+            offsets = self.offsets_behind(entries)?;
         }
         Ok(())
     }
@@ -389,10 +389,10 @@ impl Block {
 }
 
 impl Entries {
-    /// The place of the record behind them, if the first is the last.
+    /// The offsets of the record behind them, if the first is the last.
     #[inline(always)]
-    pub(super) fn end(self) -> Place {
-        Place {
+    pub(super) fn end(self) -> Offsets {
+        Offsets {
             record: self.next,
             value: self.first.end,
         }

@@ -15,7 +15,7 @@ pub(super) struct BlockBuilder {
     records: Vec<u8>,
     restarts: Vec<[u32; 2]>,
     since_restart: usize,
-    /// The place of the tag of the last entry in `records`.
+    /// The offset of the tag of the last entry in `records`.
     tag_at: usize,
 }
 
@@ -51,8 +51,8 @@ impl BlockBuilder {
     ) {
         if self.restarts.is_empty() || self.since_restart >= RESTART_ENTRIES {
             // A block with a record stays within its limit, which is less than 4 GiB.
-            let place = [self.records.len(), out.len() - self.start];
-            self.restarts.push(place.map(|offset| offset as u32));
+            let offsets = [self.records.len(), out.len() - self.start];
+            self.restarts.push(offsets.map(|offset| offset as u32));
             self.since_restart = 0;
             shared = 0;
         }

@@ -26,8 +26,8 @@ use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-/// Bytes that the cache takes for an item besides the item, about: its place in the tables, and
-/// half a place, since as many items again are remembered that were let go lately.
+/// Bytes that the cache takes for an item besides the item, about: its slot in the tables, and
+/// half a slot, since as many items again are remembered that were let go lately.
 const ITEM_BYTES: usize = 144;
 /// Divisor of the weight of an item that is added to it. Items that come and go leave room in the
 /// slabs that later ones do not fill, up to a seventh of all.
@@ -65,7 +65,7 @@ impl Cached {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Place {
+struct CacheKey {
     file: u64,
     offset: u64,
 }
@@ -73,8 +73,8 @@ struct Place {
 #[derive(Clone)]
 struct Memory;
 
-impl Weighter<Place, Cached> for Memory {
-    fn weight(&self, _place: &Place, cached: &Cached) -> u64 {
+impl Weighter<CacheKey, Cached> for Memory {
+    fn weight(&self, _key: &CacheKey, cached: &Cached) -> u64 {
         cached.memory() as u64
     }
 }
@@ -94,7 +94,7 @@ pub(crate) struct CacheStatistics {
 
 /// The items of a cache, and its budget.
 struct Items {
-    items: quick_cache::sync::Cache<Place, Cached, Memory>,
+    items: quick_cache::sync::Cache<CacheKey, Cached, Memory>,
     budget: AtomicUsize,
     /// Bytes that files hold.
     held: AtomicUsize,
@@ -232,7 +232,7 @@ impl BlockCache {
     /// Returns the item of a file at an offset.
     #[inline]
     pub(crate) fn get(&self, file: u64, offset: u64) -> Option<Cached> {
-        let found = self.items.items.get(&Place { file, offset });
+        let found = self.items.items.get(&CacheKey { file, offset });
         if found.is_some() {
             self.hits.add(1);
         }
@@ -248,7 +248,7 @@ impl BlockCache {
     /// Keeps a block or a part at an offset of a file, unless it is too large.
     pub(crate) fn insert(&self, file: u64, offset: u64, cached: Cached) {
         if cached.memory() <= self.items.max_bytes() {
-            self.items.items.insert(Place { file, offset }, cached);
+            self.items.items.insert(CacheKey { file, offset }, cached);
         }
     }
 

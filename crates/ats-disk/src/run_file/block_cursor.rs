@@ -3,13 +3,13 @@
 //! On the way up each key is made from the one before. On the way down that is not possible, so all
 //! keys behind a restart point are put together at a time, and then taken from the end.
 
-use super::block::{Block, Entries, Entry, Place, RESTART_ENTRIES};
+use super::block::{Block, Entries, Entry, Offsets, RESTART_ENTRIES};
 use crate::coding::Damaged;
 use crate::entry::Kind;
 use crate::keys::compare;
 use std::cmp::Ordering;
 
-/// A place in a block, on a record or beside all of them.
+/// A cursor of a block, on a record or beside all of them.
 pub(crate) struct BlockCursor {
     block: Block,
     key: Vec<u8>,
@@ -17,7 +17,7 @@ pub(crate) struct BlockCursor {
     /// The other entries of the key, from newer to older.
     older: Vec<Entry>,
     /// The next record, on the way up.
-    next: Place,
+    next: Offsets,
     /// The restart point whose records `below` has, on the way down.
     interval: usize,
     /// The records behind the restart point, up to the one before this, on the way down.
@@ -46,7 +46,7 @@ impl BlockCursor {
         }
     }
 
-    /// Goes to another block, without a place there.
+    /// Goes to another block, without a record there.
     pub(crate) fn enter(&mut self, block: Block) {
         self.block = block;
     }
@@ -108,9 +108,9 @@ impl BlockCursor {
         Ok(true)
     }
 
-    /// Takes the entries of a record. Returns the place of the next record.
+    /// Takes the entries of a record. Returns the offsets of the next record.
     #[inline]
-    fn set_entries(&mut self, mut entries: Entries) -> Result<Place, Damaged> {
+    fn set_entries(&mut self, mut entries: Entries) -> Result<Offsets, Damaged> {
         self.newest = Some(entries.first);
         self.older.clear();
         while let Some(older) = self.block.older(entries)? {
@@ -159,11 +159,11 @@ impl BlockCursor {
         self.interval = interval;
         self.below.clear();
         self.keys.clear();
-        let mut place = self.block.restart(interval);
+        let mut offsets = self.block.restart(interval);
         let end = self.block.restart(interval + 1);
         let mut before = 0;
-        while self.block.has(place) && Block::is_before(place, end) {
-            let record = self.block.record(place)?;
+        while self.block.has(offsets) && Block::is_before(offsets, end) {
+            let record = self.block.record(offsets)?;
             let key_start = self.keys.len();
             if record.shared > key_start - before {
                 return Err(SHARED);
@@ -177,7 +177,7 @@ impl BlockCursor {
             let entries = self.block.entries(&record);
             self.below.push(Below { key_start, entries });
             before = key_start;
-            place = self.block.place_behind(entries)?;
+            offsets = self.block.offsets_behind(entries)?;
         }
         Ok(())
     }

@@ -329,7 +329,7 @@ impl FileCursor {
     }
 
     /// The part in which it stands, with its number, and the number of the block within the part.
-    pub(super) fn place(&self) -> Option<((usize, &Part), usize)> {
+    pub(super) fn block_number(&self) -> Option<((usize, &Part), usize)> {
         let (number, part) = self.part.as_ref()?;
         Some(((*number, part), self.block))
     }

@@ -27,9 +27,9 @@ const LZ4_MAX_RATIO: usize = 255;
 pub(crate) enum Content {
     /// Records.
     Block = 0,
-    /// The places of the blocks of a part of the file, and the filter of their keys.
+    /// The extents of the blocks of a part of the file, and the filter of their keys.
     Part = 1,
-    /// The places of the parts.
+    /// The extents of the parts.
     Top = 2,
     /// The range deletes.
     RangeDeletes = 3,

@@ -149,7 +149,7 @@ pub(crate) fn separator<'k>(last: &[u8], first: &'k [u8]) -> &'k [u8] {
     first.get(..=shared).unwrap_or(first)
 }
 
-/// The places of neighbouring pieces of a file, and the separators that tell which of them has a
+/// The extents of neighbouring pieces of a file, and the separators that tell which of them has a
 /// key.
 #[derive(Debug)]
 pub(crate) struct Index {

@@ -129,7 +129,7 @@ pub(crate) struct Footer {
     pub(crate) identity: Identity,
     pub(crate) operator: Option<OperatorId>,
     pub(crate) meta: FileMeta,
-    /// The place of the index of parts.
+    /// The extent of the index of parts.
     pub(crate) top: Extent,
     pub(crate) range_deletes: Extent,
 }

@@ -108,7 +108,7 @@ pub(super) struct End {
     /// The index of parts. `None` if there are only range deletes.
     pub(super) top: Option<Index>,
     pub(super) range_deletes: Arc<RangeSet>,
-    /// The places of both, and the footer.
+    /// The extents of both, and of the footer.
     pub(super) top_extent: Extent,
     pub(super) range_deletes_extent: Extent,
     pub(super) footer_extent: Extent,
@@ -434,7 +434,7 @@ impl RunFile {
         self.identity
     }
 
-    /// The place of the index of parts. `None` if there are only range deletes.
+    /// The extent of the index of parts. `None` if there are only range deletes.
     pub(super) fn top(&self) -> Option<&Index> {
         self.end.top.as_ref()
     }

@@ -118,7 +118,7 @@ impl RunFile {
         key: &[u8],
         counts: &mut Counts,
     ) -> Result<(), &'static str> {
-        let ((part_number, part), block_number) = cursor.place().ok_or("has no part")?;
+        let ((part_number, part), block_number) = cursor.block_number().ok_or("has no part")?;
         let part: &Part = part;
         if self.top().map(|top| top.find(key)) != Some(part_number)
             || part.blocks.find(key) != block_number

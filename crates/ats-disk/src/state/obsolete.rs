@@ -38,7 +38,7 @@ fn is_last<T: ?Sized>(reference: &Arc<T>) -> bool {
 }
 
 /// Drops those that no other thread has.
-fn free<T: ?Sized>(all: &Mutex<Vec<Arc<T>>>) {
+fn reclaim<T: ?Sized>(all: &Mutex<Vec<Arc<T>>>) {
     let mut all = all.lock();
     let free: Vec<_> = all.extract_if(.., |one| is_last(one)).collect();
     // Freeing takes long, so it is done without the lock.
@@ -96,9 +96,9 @@ impl Obsolete {
     }
 
     /// Frees the memtables and closes the journals that no other thread has.
-    pub(crate) fn free(&self) {
-        free(&self.memtables);
-        free(&self.journals);
+    pub(crate) fn reclaim(&self) {
+        reclaim(&self.memtables);
+        reclaim(&self.journals);
     }
 
     /// Removes the files that are not read any more. Files that the system does not remove are

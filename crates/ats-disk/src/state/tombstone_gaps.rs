@@ -106,7 +106,7 @@ struct Gap {
     passed: u32,
 }
 
-/// Place at which a walk goes on behind a gap.
+/// The bound at which a walk goes on behind a gap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Behind {
     /// The bound at which the walk goes on, as of [`Cursor::seek`](crate::cursor::Cursor::seek).

@@ -88,7 +88,7 @@ impl Content {
         self.pages.resize(pages, Page::Hole);
         let rest = bytes as usize % PAGE;
         if bytes < self.len && rest > 0 && matches!(self.pages[pages - 1], Page::Data(_)) {
-            // A part that is cut reads as zeros if the file becomes longer again.
+            // A part that is truncated reads as zeros if the file becomes longer again.
             self.page(pages - 1)[rest..].fill(0);
         }
         self.len = bytes;

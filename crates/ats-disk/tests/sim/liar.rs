@@ -21,8 +21,8 @@ pub(crate) enum Lie {
     SyncDir,
     /// The first sync of a directory, and every second one from there, do nothing.
     SyncDirSeldom,
-    /// Files whose name has this part are not cut.
-    Cut(&'static str),
+    /// Files whose name has this part are not truncated.
+    Truncate(&'static str),
     /// Writes to such files of more than so many bytes lose the rest.
     Short(&'static str, usize),
     /// Two writes to such a file, one behind the other, are exchanged: the second is done at once,
@@ -98,7 +98,7 @@ impl LiarDirectory {
         let part = match self.lie {
             Lie::Sync(part)
             | Lie::SyncSeldom(part)
-            | Lie::Cut(part)
+            | Lie::Truncate(part)
             | Lie::Short(part, _)
             | Lie::Exchange(part) => part,
             _ => return file,
@@ -231,7 +231,7 @@ impl File for LiarFile {
     fn set_len(&self, bytes: u64) -> io::Result<()> {
         self.release()?;
         match self.lie {
-            Lie::Cut(_) if bytes < self.file.len()? => Ok(()),
+            Lie::Truncate(_) if bytes < self.file.len()? => Ok(()),
             _ => self.file.set_len(bytes),
         }
     }

@@ -236,11 +236,11 @@ impl Broken {
             let content = left.disk.content(file).bytes();
             if damaged == Damaged::Run {
                 for bytes in (0..content.len() as u64).step_by(31) {
-                    let cut = SimFs::new(left.disk.clone());
-                    let file = cut.open(&Path::new("/store").join(&*name));
+                    let truncated = SimFs::new(left.disk.clone());
+                    let file = truncated.open(&Path::new("/store").join(&*name));
                     let file = file.expect("it is there");
-                    file.set_len(bytes).expect("it can be cut");
-                    check((*cut.disk()).clone(), damaged, &|| {
+                    file.set_len(bytes).expect("it can be truncated");
+                    check((*truncated.disk()).clone(), damaged, &|| {
                         format!("{bytes} bytes of {name}, closed: {close}")
                     })?;
                 }

@@ -446,7 +446,7 @@ fn threads_change_the_same_keys() {
 
 /// A sequence number is never given twice, even if its write was lost.
 #[test]
-fn places_ascend_when_the_store_is_opened_anew() {
+fn ranks_ascend_when_the_store_is_opened_anew() {
     let directory = Directory::new();
     let rule = AddRule {
         distinct: false,

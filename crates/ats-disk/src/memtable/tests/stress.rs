@@ -67,8 +67,8 @@ impl Shared {
             drop(snapshots);
             let values = keys.iter().map(|key| read(key, at).unwrap()).collect();
             let mut snapshots = self.snapshots.lock().unwrap();
-            let place = snapshots.iter().position(|snapshot| *snapshot == at);
-            snapshots.remove(place.unwrap());
+            let index = snapshots.iter().position(|snapshot| *snapshot == at);
+            snapshots.remove(index.unwrap());
             return values;
         }
         loop {

@@ -92,14 +92,17 @@ fn files_that_are_cut_or_longer_are_refused() {
     let (memory, meta) = write(IDENTITY, &records, &ranges, &settings);
     let bytes = memory.bytes();
     for len in 0..bytes.len() {
-        let cut = Memory::holding(&bytes[..len]);
-        assert!(matches!(open_with(&cut, &meta, 0), Err(Error::Corrupt(_))));
+        let truncated = Memory::holding(&bytes[..len]);
+        assert!(matches!(
+            open_with(&truncated, &meta, 0),
+            Err(Error::Corrupt(_))
+        ));
         // The manifest might be wrong, too.
         let shorter = FileMeta {
             bytes: len as u64,
             ..meta.clone()
         };
-        assert!(open_with(&cut, &shorter, 0).is_err());
+        assert!(open_with(&truncated, &shorter, 0).is_err());
     }
     let longer = Memory::holding(&[&bytes[..], b"x"].concat());
     assert!(open_with(&longer, &meta, 0).is_err());
@@ -151,7 +154,7 @@ fn other_files_are_refused() {
 }
 
 #[test]
-fn a_block_at_a_wrong_place_is_refused() {
+fn a_block_at_a_wrong_offset_is_refused() {
     let (memory, meta) = write(IDENTITY, &numbered_records(100, 20), &[], &settings(64));
     let file = open(&memory, &meta);
     let part = file
@@ -174,7 +177,7 @@ fn a_block_at_a_wrong_place_is_refused() {
     assert!(file.verify().is_err());
 }
 
-/// Bytes of a block that are changed, cut, or anything, but pass the checksum.
+/// Bytes of a block that are changed, truncated, or anything, but pass the checksum.
 fn strange_block() -> impl Strategy<Value = Vec<u8>> {
     let changes = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4);
     let changed = (changes, 0..4u8).prop_map(|(changes, restarts)| {
@@ -273,10 +276,10 @@ fn offsets_that_lead_anywhere_do_no_harm() {
     let bytes = memory.bytes();
     let content = &bytes[offset as usize..(offset + length) as usize - frame::TRAILER_BYTES];
     // One part: its number, its offset, its length.
-    for (place, value) in (0..4).flat_map(|place| [0u8, 1, 0x3f, 0x7f].map(|value| (place, value)))
+    for (index, value) in (0..4).flat_map(|index| [0u8, 1, 0x3f, 0x7f].map(|value| (index, value)))
     {
         let mut content = content.to_vec();
-        let Some(byte) = content.get_mut(place) else {
+        let Some(byte) = content.get_mut(index) else {
             continue;
         };
         *byte = *byte & 0x80 | value;

@@ -140,22 +140,22 @@ proptest! {
     fn a_run_has_what_its_files_have(
         records in records(60),
         missing in prop::collection::vec(key(), 0..20),
-        cuts in prop::collection::vec(0..60usize, 0..6),
+        splits in prop::collection::vec(0..60usize, 0..6),
         settings in any_settings(),
         use_cache in any::<bool>(),
     ) {
-        let mut cuts: Vec<_> = cuts.iter().map(|cut| cut % (records.len() + 1)).collect();
-        cuts.extend([0, records.len()]);
-        cuts.sort_unstable();
-        // A file between two equal cuts has no keys, so it has a range delete.
+        let mut splits: Vec<_> = splits.iter().map(|split| split % (records.len() + 1)).collect();
+        splits.extend([0, records.len()]);
+        splits.sort_unstable();
+        // A file between two equal splits has no keys, so it has a range delete.
         let mut after: Option<Arc<[u8]>> = None;
-        let files = cuts.windows(2).zip(0..).map(|(cut, number)| {
-            let part = records.iter().skip(cut[0]).take(cut[1] - cut[0]);
+        let files = splits.windows(2).zip(0..).map(|(split, number)| {
+            let part = records.iter().skip(split[0]).take(split[1] - split[0]);
             let part: Records = part.map(|(key, entries)| (key.clone(), entries.clone())).collect();
             let bound = |number: u8| Some(vec![number]);
             let range = part.is_empty().then(|| (bound(2 * number), bound(2 * number + 1)));
             let identity = Identity { number: u64::from(number), ..IDENTITY };
-            let before = records.keys().nth(cut[1]).map(|key| &key[..]);
+            let before = records.keys().nth(split[1]).map(|key| &key[..]);
             let between = (after.as_deref(), before);
             let (memory, meta) =
                 write_between(identity, &part, range.as_slice(), &settings, between);
