@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::fs;
 use crate::options::Durability;
 use crate::pool::{Member, Pool, Turn};
-use crate::state::Core;
+use crate::state::State;
 use crate::write::Writer;
 use idle::{CLOSE_AFTER, IDLE_AFTER, IdleTimer};
 use std::io;
@@ -32,7 +32,7 @@ struct Syncing(Arc<Writer>);
 
 impl Member for Syncing {
     fn urgent_turn(&self) -> Turn {
-        self.0.core.write_state.lock().is_sync_due = false;
+        self.0.state.write_state.lock().is_sync_due = false;
         // After an error the store is read-only, which writers are told.
         let _failed = self.0.sync();
         Turn::Idle
@@ -41,7 +41,7 @@ impl Member for Syncing {
 
 impl Member for Worker {
     fn urgent_turn(&self) -> Turn {
-        self.core().background.begin_turn();
+        self.state().background.begin_turn();
         self.turn(|| {
             self.engine.writer.prepare();
             self.reclaim_unneeded();
@@ -83,8 +83,8 @@ impl Worker {
         }
     }
 
-    fn core(&self) -> &Core {
-        &self.engine.core
+    fn state(&self) -> &State {
+        &self.engine.state
     }
 
     /// Does one piece of work. Returns `true` if there was any.
@@ -100,37 +100,39 @@ impl Worker {
     fn work_long(&self) -> Result<bool, Error> {
         match self.engine.files.reserve.is_short() {
             true => self.engine.work_when_short(),
-            false => Ok(self.engine.compactor.compact_one(false)? || self.core().remove_obsolete()),
+            false => {
+                Ok(self.engine.compactor.compact_one(false)? || self.state().remove_obsolete())
+            }
         }
     }
 
     /// Lets go of expired snapshots, and of the memtables, files and journals that only they have
     /// read.
     fn reclaim_unneeded(&self) {
-        let now = self.core().file_system.now();
-        if let Some(age) = self.core().options.snapshot_age {
-            self.core().expiry.expire(now, age);
+        let now = self.state().file_system.now();
+        if let Some(age) = self.state().options.snapshot_age {
+            self.state().expiry.expire(now, age);
         }
-        self.core().expiry.end_old(now);
-        self.core().obsolete.reclaim();
+        self.state().expiry.end_old(now);
+        self.state().obsolete.reclaim();
     }
 
     /// Takes a turn, unless the store is being closed.
     fn turn(&self, work: impl FnOnce() -> Result<Turn, Error>) -> Turn {
-        if self.core().status.is_closing() {
+        if self.state().status.is_closing() {
             return Turn::Idle;
         }
         // A panic is a fault of the engine. The interrupted work has changed nothing, but is not
         // tried again and again.
         let worked = panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
             Err(self
-                .core()
+                .state()
                 .status
                 .make_read_only(Error::corrupt("a fault of the engine")))
         });
         worked.unwrap_or_else(|error| {
-            self.core().stats.on_background_error();
-            self.core().status.note_background_error(error);
+            self.state().stats.on_background_error();
+            self.state().status.note_background_error(error);
             Turn::After(RETRY)
         })
     }
@@ -138,11 +140,11 @@ impl Worker {
     /// The time until there may be something to do, when there is nothing now.
     fn rest(&self) -> Result<Turn, Error> {
         let until_deadline = self
-            .core()
+            .state()
             .expiry
-            .until_deadline(self.core().file_system.now());
+            .until_deadline(self.state().file_system.now());
         let until_deadline = until_deadline.map(|time| time.max(PINNED_RETRY));
-        if self.core().obsolete.has_pinned() {
+        if self.state().obsolete.has_pinned() {
             return Ok(Turn::After(PINNED_RETRY));
         }
         // A store that is short may have room again.
@@ -153,7 +155,7 @@ impl Worker {
         let is_due = lasted >= CLOSE_AFTER || fs::is_scarce();
         let has_logs = self.has_open_logs() && !(is_due && self.engine.writer.close_logs()?);
         // The next write wakes the store if there was none until now.
-        let Some(mut write_state) = self.core().write_state.try_lock() else {
+        let Some(mut write_state) = self.state().write_state.try_lock() else {
             return Ok(Turn::After(IDLE_AFTER));
         };
         write_state.is_watched = !self.is_idle();
@@ -162,10 +164,10 @@ impl Worker {
         }
         drop(write_state);
         let is_untold =
-            self.core().obsolete.has_files() || self.engine.files.reserve.has_full_compaction();
-        let has_snapshots = || self.core().expiry.count() > 0;
-        let age = self.core().options.snapshot_age;
-        let age = age.filter(|_| self.core().background.continue_watching(has_snapshots));
+            self.state().obsolete.has_files() || self.engine.files.reserve.has_full_compaction();
+        let has_snapshots = || self.state().expiry.count() > 0;
+        let age = self.state().options.snapshot_age;
+        let age = age.filter(|_| self.state().background.continue_watching(has_snapshots));
         let times = [
             has_logs.then_some(IDLE_AFTER),
             is_untold.then_some(UNTOLD),
@@ -182,14 +184,14 @@ impl Worker {
     }
 
     fn idle_time(&self) -> Duration {
-        let groups = self.core().stats.groups.load(Ordering::Relaxed);
+        let groups = self.state().stats.groups.load(Ordering::Relaxed);
         self.idle_timer
-            .measure(groups, self.core().file_system.now())
+            .measure(groups, self.state().file_system.now())
     }
 
     /// Returns `true` if files are open to be written.
     fn has_open_logs(&self) -> bool {
-        let journal = self.core().write_state.try_lock();
+        let journal = self.state().write_state.try_lock();
         journal.is_none_or(|write_state| write_state.journal.is_open())
             || self.engine.writer.next_journal.is_begun()
     }
@@ -202,21 +204,21 @@ impl Worker {
 
     /// Begins the background work that the options ask for. After an error there may be some.
     pub(crate) fn start(self: &Arc<Self>) -> io::Result<()> {
-        let core = self.core();
-        if core.status.is_opened_read_only() || !core.options.background {
+        let state = self.state();
+        if state.status.is_opened_read_only() || !state.options.background {
             return Ok(());
         }
-        if let Durability::Interval(_) = core.options.durability {
+        if let Durability::Interval(_) = state.options.durability {
             let membership =
                 Pool::of_syncs().join(Arc::new(Syncing(Arc::clone(&self.engine.writer))))?;
-            core.background.set_sync_membership(Arc::new(membership));
+            state.background.set_sync_membership(Arc::new(membership));
         }
         let member = Arc::clone(self) as Arc<dyn Member>;
         let membership = Arc::new(Pool::of_work().join(member)?);
-        if let Some(share) = &core.share {
+        if let Some(share) = &state.share {
             share.set_membership(Arc::clone(&membership));
         }
-        core.background.set_membership(membership);
+        state.background.set_membership(membership);
         Ok(())
     }
 }

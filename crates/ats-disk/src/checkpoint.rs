@@ -18,7 +18,7 @@ use crate::fs::{Directory, remove_if_there};
 use crate::journal::{self, ToSync};
 use crate::manifest::{self, Manifest};
 use crate::run_file::{FileMeta, file_name};
-use crate::state::{Core, Version};
+use crate::state::{State, Version};
 use crate::write::Writer;
 use std::io::{self, ErrorKind};
 use std::ops::Range;
@@ -55,14 +55,14 @@ pub(crate) fn make(
     earlier: Option<&StoreDirectory>,
     beside: &[&str],
 ) -> Result<(), Error> {
-    let core = &*writer.core;
-    core.status.check_writable()?;
-    let _guard = core.directory_lock.acquire()?;
+    let state = &*writer.state;
+    state.status.check_writable()?;
+    let _guard = state.directory_lock.acquire()?;
     if !target.names()?.is_empty() {
         let error = io::Error::from(ErrorKind::AlreadyExists);
         return Err(Error::io(&error, "there are files in the directory"));
     }
-    let earlier = earlier.map(|earlier| Earlier::read(earlier, core.store));
+    let earlier = earlier.map(|earlier| Earlier::read(earlier, state.store));
     let earlier = earlier.transpose()?;
     let made = fill(writer, flusher, target, earlier.as_ref(), beside);
     if made.is_err() {
@@ -78,7 +78,7 @@ fn fill(
     earlier: Option<&Earlier<'_>>,
     beside: &[&str],
 ) -> Result<(), Error> {
-    let core = &*writer.core;
+    let state = &*writer.state;
     let to = &*target.directory;
     let pin = flusher.pin_journals();
     let captured = capture(writer, beside)?;
@@ -88,8 +88,8 @@ fn fill(
         // The system may show a journal of an earlier process that is not on the disk, and a sync
         // would not tell.
         let done = match number >= captured.first_own {
-            true => link_or_copy(&*core.directory, to, &name),
-            false => copy_file(&*core.directory, to, &name),
+            true => link_or_copy(&*state.directory, to, &name),
+            false => copy_file(&*state.directory, to, &name),
         };
         done.map_err(|error| Error::io(&error, &name))?;
     }
@@ -97,12 +97,12 @@ fn fill(
     let runs = &captured.version.runs;
     for file in runs.iter().flat_map(|run| &run.meta.files) {
         let name = file_name(file.number);
-        let linked = link(&*core.directory, to, &name).and_then(|is_linked| {
+        let linked = link(&*state.directory, to, &name).and_then(|is_linked| {
             let is_linked = is_linked
-                || earlier.is_some_and(|earlier| earlier.gives(&*core.directory, to, file));
+                || earlier.is_some_and(|earlier| earlier.gives(&*state.directory, to, file));
             match is_linked {
                 true => Ok(()),
-                false => copy_file(&*core.directory, to, &name),
+                false => copy_file(&*state.directory, to, &name),
             }
         });
         linked.map_err(|error| Error::io(&error, &name))?;
@@ -127,19 +127,19 @@ fn fill(
 
 /// Goes on with an empty memtable and another journal. Journals are pinned.
 fn capture(writer: &Writer, beside: &[&str]) -> Result<Captured, Error> {
-    let core = &*writer.core;
+    let state = &*writer.state;
     loop {
-        let before = read_beside(core, beside)?;
+        let before = read_beside(state, beside)?;
         // The next journal is begun first, so that no writer waits for that.
-        if core.write_state.lock().has_unsealed() {
+        if state.write_state.lock().has_unsealed() {
             writer.next_journal.want();
             writer.prepare_journal()?;
         }
         let captured = {
-            let mut write_state = core.write_state.lock();
+            let mut write_state = state.write_state.lock();
             writer.seal(&mut write_state);
             Captured {
-                version: core.versions.current_arc(),
+                version: state.versions.current_arc(),
                 last_seq: write_state.last_seq,
                 next_journal: write_state.journal.number(),
                 first_own: write_state.journal.first_own(),
@@ -148,15 +148,15 @@ fn capture(writer: &Writer, beside: &[&str]) -> Result<Captured, Error> {
             }
         };
         // The files beside the store describe the records, so they must be those of the moment.
-        if read_beside(core, beside)? == captured.beside {
+        if read_beside(state, beside)? == captured.beside {
             return Ok(captured);
         }
     }
 }
 
-fn read_beside(core: &Core, names: &[&str]) -> Result<Vec<Vec<u8>>, Error> {
+fn read_beside(state: &State, names: &[&str]) -> Result<Vec<Vec<u8>>, Error> {
     let contents = names.iter().map(|name| {
-        let read = read_file(&*core.directory, name)?;
+        let read = read_file(&*state.directory, name)?;
         read.ok_or_else(|| Error::corrupt(format_args!("{name} is missing")))
     });
     contents.collect()

@@ -19,7 +19,7 @@ use crate::flush::Flusher;
 use crate::manifest::CompactionMeta;
 use crate::progress::OnProgress;
 use crate::run_file::FileMeta;
-use crate::state::{Core, StoredRun};
+use crate::state::{State, StoredRun};
 use executor::Executor;
 use parking_lot::Mutex;
 use policy::Size;
@@ -162,7 +162,7 @@ impl Drop for Claim<'_> {
 
 /// The part of a store that compacts runs.
 pub(crate) struct Compactor {
-    core: Arc<Core>,
+    state: Arc<State>,
     files: Arc<Files>,
     executor: Executor,
     claims: Mutex<Claims>,
@@ -171,7 +171,7 @@ pub(crate) struct Compactor {
 impl Compactor {
     pub(crate) fn new(files: Arc<Files>, flusher: Arc<Flusher>) -> Self {
         Compactor {
-            core: Arc::clone(&files.core),
+            state: Arc::clone(&files.state),
             executor: Executor::new(Arc::clone(&files), flusher),
             files,
             claims: Mutex::default(),
@@ -195,7 +195,7 @@ impl Compactor {
     /// Compacts some runs that have at most so many bytes each, if that is due. Returns `true` if
     /// it was.
     pub(crate) fn compact_small(&self, bytes: u64) -> Result<bool, Error> {
-        let each = bytes / self.core.options.fan_in as u64;
+        let each = bytes / self.state.options.fan_in as u64;
         self.compact_claimed(Wanted::Small(each), &mut |_| ControlFlow::Continue(()))
     }
 
@@ -229,7 +229,7 @@ impl Compactor {
     /// The number of reserved runs, and whether a compaction reads some of them.
     pub(crate) fn reserved_runs(&self, reservation: &Reservation<'_>) -> (usize, bool) {
         let claims = self.claims.lock();
-        let version = self.core.versions.current();
+        let version = self.state.versions.current();
         let runs = version.runs.iter();
         let reserved = runs.filter(|run| has_up_to(run, reservation.up_to));
         let is_claimed = |run: &Arc<StoredRun>| claims.claimed.contains(&run.meta.id);
@@ -253,7 +253,7 @@ impl Compactor {
         // Before `claims` is locked, since `manifest` may be held for long.
         let begun = self.files.manifest.lock().contents().compactions.clone();
         let mut claims = self.claims.lock();
-        let version = self.core.versions.current();
+        let version = self.state.versions.current();
         let resumed = claims.find_begun(&begun, &version.runs, wanted);
         let ids = match resumed {
             Some(compaction) => compaction.inputs.clone(),
@@ -296,7 +296,7 @@ impl Compactor {
                 && claims.is_free(run)
                 && (wanted.up_to().is_some() || !claims.is_reserved(run) && !is_begun(run))
         };
-        let chosen = match wanted.effort(self.core.options.fan_in) {
+        let chosen = match wanted.effort(self.state.options.fan_in) {
             None => (runs.len() > 1 && runs.iter().all(is_free)).then_some(0..runs.len()),
             Some(effort) => {
                 let sizes: Vec<_> = runs

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::files::Files;
 use crate::flush::Flusher;
 use crate::options::Durability;
-use crate::state::Core;
+use crate::state::State;
 use crate::write::Writer;
 use ats_store::MayBlock;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ const SHORT_COMPACTION_PART: u64 = 2;
 
 /// The parts of an open store.
 pub(crate) struct Engine {
-    pub(crate) core: Arc<Core>,
+    pub(crate) state: Arc<State>,
     pub(crate) files: Arc<Files>,
     pub(crate) writer: Arc<Writer>,
     pub(crate) flusher: Arc<Flusher>,
@@ -35,7 +35,7 @@ impl Engine {
         let writer = Arc::new(Writer::new(Arc::clone(&files)));
         let flusher = Arc::new(Flusher::new(Arc::clone(&files), Arc::clone(&writer)));
         Engine {
-            core: Arc::clone(&files.core),
+            state: Arc::clone(&files.state),
             compactor: Compactor::new(Arc::clone(&files), Arc::clone(&flusher)),
             files,
             writer,
@@ -56,14 +56,16 @@ impl Engine {
         loop {
             let error = match self.writer.commit_once(may_block, batch, durability) {
                 // After a sync that has failed it is unknown whether the batch is there.
-                Err(error) if error.is_full() && self.core.status.check_writable().is_ok() => error,
+                Err(error) if error.is_full() && self.state.status.check_writable().is_ok() => {
+                    error
+                }
                 done => return done,
             };
             // Making room is slow.
             blocking::check(may_block)?;
-            let gives_back = self.files.reserve.give_back(&*self.core.directory);
-            self.core.background.wake();
-            let tries = batch.only_deletes() || !self.core.options.background;
+            let gives_back = self.files.reserve.give_back(&*self.state.directory);
+            self.state.background.wake();
+            let tries = batch.only_deletes() || !self.state.options.background;
             if !tries || gives_back && gave_back {
                 return Err(error);
             }
@@ -82,8 +84,8 @@ impl Engine {
         }
         let _making = self.files.reserve.making.lock();
         let bytes = self.files.reserve.needed_bytes(0);
-        let is_clear = self.core.versions.current().sealed.is_empty();
-        Ok(is_clear && self.files.reserve.take_again(&*self.core.directory, bytes))
+        let is_clear = self.state.versions.current().sealed.is_empty();
+        Ok(is_clear && self.files.reserve.take_again(&*self.state.directory, bytes))
     }
 
     /// Does one piece of work that makes room. Returns `true` if there was any.
@@ -101,16 +103,16 @@ impl Engine {
         let bytes = self.files.reserve.needed_bytes(0) / SHORT_COMPACTION_PART;
         let done = self.compactor.purge_some(bytes)?
             || self.compactor.compact_small(bytes)?
-            || self.core.remove_obsolete();
+            || self.state.remove_obsolete();
         Ok(done || self.seal_deletes())
     }
 
     /// Lets the active memtable be written to a run, for the sake of deletes in it, unless that was
     /// done just now. Returns `true` if there was something in it.
     fn seal_deletes(&self) -> bool {
-        let now = self.core.file_system.now();
+        let now = self.state.file_system.now();
         let mut next_seal = self.files.reserve.next_seal.lock();
-        let mut write_state = self.core.write_state.lock();
+        let mut write_state = self.state.write_state.lock();
         if write_state.last_seq == write_state.sealed_seq || now < *next_seal {
             return false;
         }

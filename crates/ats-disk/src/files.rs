@@ -15,14 +15,14 @@ use crate::operator_id::OperatorId;
 use crate::run_file::{
     BlockCache, FileMeta, FileWriter, Identity, Run, RunFile, Settings, file_name,
 };
-use crate::state::{Core, Sealed, StoredRun, Version};
+use crate::state::{Sealed, State, StoredRun, Version};
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The part of a store that knows its files.
 pub(crate) struct Files {
-    pub(crate) core: Arc<Core>,
+    pub(crate) state: Arc<State>,
     pub(crate) manifest: Mutex<Manifest>,
     /// `true` if the contents of the manifest are known to be durable.
     is_manifest_durable: AtomicBool,
@@ -39,15 +39,15 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    pub(crate) fn new(core: Arc<Core>, manifest: Manifest, cache: BlockCache) -> Self {
+    pub(crate) fn new(state: Arc<State>, manifest: Manifest, cache: BlockCache) -> Self {
         let contents = manifest.contents();
         Files {
             operator_id: contents.operator.clone(),
             next_number: AtomicU64::new(contents.next_number),
-            settings: Settings::new(&core.options),
+            settings: Settings::new(&state.options),
             cache: Arc::new(cache),
-            reserve: Reserve::new(Arc::clone(&core)),
-            core,
+            reserve: Reserve::new(Arc::clone(&state)),
+            state,
             manifest: Mutex::new(manifest),
             is_manifest_durable: AtomicBool::new(false),
             unneeded: Mutex::default(),
@@ -82,7 +82,7 @@ impl Files {
     fn open_file(&self, meta: &FileMeta) -> Result<RunFile, Error> {
         let name = file_name(meta.number);
         let file = self
-            .core
+            .state
             .directory
             .open_to_read(&name)
             .map_err(|error| Error::io(&error, format_args!("open of {name}")))?;
@@ -123,7 +123,7 @@ impl Files {
     fn manifest_error(&self, error: WriteError) -> Error {
         match error {
             WriteError::Refused(error) => error,
-            WriteError::Broken(error) => self.core.status.make_read_only(error),
+            WriteError::Broken(error) => self.state.status.make_read_only(error),
         }
     }
 
@@ -133,12 +133,12 @@ impl Files {
         manifest: &mut MutexGuard<'_, Manifest>,
         edit: Edit,
     ) -> Result<(), Error> {
-        self.core.status.check_writable()?;
+        self.state.status.check_writable()?;
         if !is_injected(InjectedFault::EarlyEdit) {
-            let synced = self.core.directory.sync();
+            let synced = self.state.directory.sync();
             // After a failed sync it is unknown which names are durable.
             synced.map_err(|error| {
-                self.core
+                self.state
                     .status
                     .make_read_only(Error::io(&error, "sync of the directory"))
             })?;
@@ -155,9 +155,9 @@ impl Files {
     /// Removes files that an edit should have named, which was not written. If it is unknown
     /// whether it was, they stay.
     pub(crate) fn remove_unnamed<'f>(&self, files: impl IntoIterator<Item = &'f FileMeta>) {
-        if self.core.status.check_writable().is_ok() {
+        if self.state.status.check_writable().is_ok() {
             for file in files {
-                let _ = self.core.directory.remove(&file_name(file.number));
+                let _ = self.state.directory.remove(&file_name(file.number));
             }
         }
     }
@@ -170,7 +170,7 @@ impl Files {
         removed: &[u64],
         added: Option<Arc<StoredRun>>,
     ) {
-        let old = self.core.versions.exchange(|version| {
+        let old = self.state.versions.exchange(|version| {
             let is_removed = |run: &StoredRun| removed.contains(&run.meta.id);
             let mut runs: Vec<_> = version
                 .runs
@@ -204,17 +204,17 @@ impl Files {
                     .as_ref()
                     .is_some_and(|run| run.meta.files.iter().any(|file| file.number == number));
                 if !kept {
-                    self.core.obsolete.add(file);
+                    self.state.obsolete.add(file);
                 }
             }
         }
         if let Some(flushed) = flushed {
-            self.core.obsolete.add_memtable(&flushed.memtable);
+            self.state.obsolete.add_memtable(&flushed.memtable);
         }
         drop(old);
         self.reserve.note_largest_file();
-        self.core.update_back_pressure();
-        self.core.remove_obsolete();
+        self.state.update_back_pressure();
+        self.state.remove_obsolete();
     }
 
     /// Removes the files that were not needed when the store was opened. Returns `true` if there
@@ -229,7 +229,7 @@ impl Files {
         }
         self.renew_manifest()?;
         for name in std::mem::take(&mut *self.unneeded.lock()) {
-            let _ = self.core.directory.remove(&name);
+            let _ = self.state.directory.remove(&name);
         }
         Ok(true)
     }
@@ -243,7 +243,7 @@ impl Files {
     pub(crate) fn begin_file(&self, number: u64) -> Result<FileWriter, Error> {
         let name = file_name(number);
         let file = self
-            .core
+            .state
             .directory
             .create(&name)
             .map_err(|error| Error::io(&error, format_args!("making {name}")))?;
@@ -262,13 +262,13 @@ impl Files {
             flushed,
             first_journal,
             next_number: self.next_number.load(Ordering::Relaxed),
-            ..Contents::empty(self.core.store, self.operator_id.clone())
+            ..Contents::empty(self.state.store, self.operator_id.clone())
         }
     }
 
     fn identity(&self, number: u64) -> Identity {
         Identity {
-            store: self.core.store,
+            store: self.state.store,
             number,
         }
     }

@@ -7,7 +7,7 @@ use crate::files::{Files, RunWriter};
 use crate::journal;
 use crate::manifest::{Edit, RunMeta};
 use crate::memtable::MemtableCursor;
-use crate::state::{Core, Sealed, Version};
+use crate::state::{Sealed, State, Version};
 use crate::write::Writer;
 use ats_store::{Direction, MayBlock};
 use parking_lot::Mutex;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// The part of a store that writes memtables to runs.
 pub(crate) struct Flusher {
-    core: Arc<Core>,
+    state: Arc<State>,
     files: Arc<Files>,
     writer: Arc<Writer>,
     /// Held by the thread that writes memtables to runs.
@@ -55,7 +55,7 @@ impl Drop for JournalPin<'_> {
 impl Flusher {
     pub(crate) fn new(files: Arc<Files>, writer: Arc<Writer>) -> Self {
         Flusher {
-            core: Arc::clone(&files.core),
+            state: Arc::clone(&files.state),
             files,
             writer,
             flushing: Mutex::default(),
@@ -83,7 +83,7 @@ impl Flusher {
     pub(crate) fn flush_up_to(&self, last_seq: u64) -> Result<(), Error> {
         let is_wanted = |sealed: &Arc<Sealed>| sealed.first_seq <= last_seq;
         while self
-            .core
+            .state
             .versions
             .current()
             .sealed
@@ -105,22 +105,22 @@ impl Flusher {
 
     fn flush_and_free(&self) -> Result<bool, Error> {
         let flushed = self.files.reserve.with_reserve(|| self.flush_oldest());
-        let most = self.core.options.snapshot_memory;
-        self.core.expiry.bound_memory(most);
+        let most = self.state.options.snapshot_memory;
+        self.state.expiry.bound_memory(most);
         // The flush has released the memtable.
-        self.core.obsolete.reclaim();
-        self.core.tell_memory(&self.core.versions.current());
+        self.state.obsolete.reclaim();
+        self.state.tell_memory(&self.state.versions.current());
         flushed
     }
 
     /// The caller holds `flushing`.
     fn flush_oldest(&self) -> Result<bool, Error> {
-        let version = self.core.versions.current_arc();
+        let version = self.state.versions.current_arc();
         let Some(sealed) = version.sealed.last() else {
             return Ok(false);
         };
-        self.core.status.check_writable()?;
-        let started = self.core.file_system.now();
+        self.state.status.check_writable()?;
+        let started = self.state.file_system.now();
         let meta = self.write_memtable(&version, sealed)?;
         let run = match meta.files.is_empty() {
             true => None,
@@ -143,9 +143,9 @@ impl Flusher {
             self.files.exchange(Some(sealed), &[], run);
         }
         self.remove_journals(first_journal);
-        let took = self.core.file_system.now().saturating_sub(started);
-        self.core.stats.on_flush(bytes);
-        for back_pressure in self.core.back_pressures() {
+        let took = self.state.file_system.now().saturating_sub(started);
+        self.state.stats.on_flush(bytes);
+        for back_pressure in self.state.back_pressures() {
             back_pressure.on_flush(sealed.memtable.bytes(), took);
         }
         Ok(true)
@@ -169,11 +169,11 @@ impl Flusher {
         let seqs = (sealed.first_seq, sealed.last_seq);
         let mut writer = RunWriter::new(&self.files, seqs, deletes, None);
         let mut chain = Chain::new();
-        let operator = self.core.options.operator.as_deref();
+        let operator = self.state.options.operator.as_deref();
         while let Some(key) = cursor.key() {
             cursor.gather(operator, &mut chain);
             if chain.collapse(key, operator, is_bottom).is_err() {
-                self.core.stats.on_refused_merges(1);
+                self.state.stats.on_refused_merges(1);
             }
             if !chain.is_empty() {
                 writer.add(key, &chain)?;
@@ -193,14 +193,14 @@ impl Flusher {
     /// nothing was written meanwhile, all journals are removed; the next opening need not look at
     /// them then.
     pub(crate) fn end_writing(&self, is_flushed: bool) {
-        let write_state = self.core.write_state.lock();
+        let write_state = self.state.write_state.lock();
         // Before the journals are removed, and while writers are kept away: one that is waiting
         // would write to a journal without a name.
-        self.core
+        self.state
             .status
             .make_read_only(Error::ReadOnly("it was closed".into()));
         if is_flushed
-            && !self.core.status.is_opened_read_only()
+            && !self.state.status.is_opened_read_only()
             && write_state.last_seq == self.files.manifest.lock().contents().flushed
         {
             self.unlink_journals(u64::MAX);
@@ -210,9 +210,9 @@ impl Flusher {
 
     /// Removes the journals before this one, whose changes are in runs.
     pub(crate) fn remove_journals(&self, first_needed: u64) {
-        let forgotten = self.core.write_state.lock().journal.forget(first_needed);
+        let forgotten = self.state.write_state.lock().journal.forget(first_needed);
         self.unlink_journals(first_needed);
-        self.core.obsolete.add_journals(forgotten);
+        self.state.obsolete.add_journals(forgotten);
     }
 
     /// Removes the files of journals before this one. A journal that cannot be removed stays until
@@ -226,22 +226,22 @@ impl Flusher {
                 return;
             }
         }
-        let Ok(names) = self.core.directory.list() else {
+        let Ok(names) = self.state.directory.list() else {
             return;
         };
         for name in names {
             if journal::number(&name).is_some_and(|number| number < first_needed) {
-                let _ = self.core.directory.remove(&name);
+                let _ = self.state.directory.remove(&name);
             }
         }
     }
 
     /// Does the work that writers may soon wait for, in the midst of other work.
     pub(crate) fn do_urgent(&self) -> Result<(), Error> {
-        if self.core.options.background {
+        if self.state.options.background {
             self.writer.prepare();
-            self.core.obsolete.reclaim();
-            if !self.core.versions.current().sealed.is_empty() {
+            self.state.obsolete.reclaim();
+            if !self.state.versions.current().sealed.is_empty() {
                 self.try_flush_one()?;
             }
         }

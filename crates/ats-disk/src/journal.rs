@@ -165,8 +165,8 @@ impl Journal {
     /// bytes that the records take.
     ///
     /// # Errors
-    /// [`Error::Io`]; then any part of them may be there, until it is [truncated](Journal::truncate). If
-    /// the file could not be begun, nothing is there.
+    /// [`Error::Io`]; then any part of them may be there, until it is
+    /// [truncated](Journal::truncate). If the file could not be begun, nothing is there.
     pub(crate) fn write<'b>(
         &mut self,
         next: &NextJournal,

@@ -21,7 +21,7 @@ use crate::entry::collapse::{Chain, is_base};
 use crate::error::Error;
 use crate::memtable::Lookup;
 use crate::run_file::key_hash;
-use crate::state::{Core, StoredRun, Version};
+use crate::state::{State, StoredRun, Version};
 use ats_store::MayBlock;
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -44,30 +44,30 @@ pub(crate) enum ReadPoint {
 /// Lends the value of a key to `read`. Returns `true` if there is one.
 pub(crate) fn get(
     may_block: Option<MayBlock>,
-    core: &Core,
+    state: &State,
     key: &[u8],
     read: &mut dyn FnMut(&[u8]),
 ) -> Result<bool, Error> {
-    let version = core.versions.current();
-    get_in(may_block, core, &version, key, ReadPoint::Latest, read)
+    let version = state.versions.current();
+    get_in(may_block, state, &version, key, ReadPoint::Latest, read)
 }
 
 /// Like [`get`], in a version.
 pub(crate) fn get_in(
     may_block: Option<MayBlock>,
-    core: &Core,
+    state: &State,
     version: &Version,
     key: &[u8],
     read_point: ReadPoint,
     read: &mut dyn FnMut(&[u8]),
 ) -> Result<bool, Error> {
     // The chain is taken out, since `read` may read, too.
-    core.stats.reads.add(1);
+    state.stats.reads.add(1);
     let mut chain = CHAIN.try_with(RefCell::take).unwrap_or_default();
-    let found = gather(may_block, core, version, key, read_point, &mut chain);
+    let found = gather(may_block, state, version, key, read_point, &mut chain);
     let result = found.and_then(|()| {
-        let operator = core.options.operator.as_deref();
-        core.stats.on_read(chain.len());
+        let operator = state.options.operator.as_deref();
+        state.stats.on_read(chain.len());
         match chain.value(key, operator)? {
             Some(value) => {
                 read(&value);
@@ -84,7 +84,7 @@ pub(crate) fn get_in(
 /// Gathers the entries of a key.
 fn gather(
     may_block: Option<MayBlock>,
-    core: &Core,
+    state: &State,
     version: &Version,
     key: &[u8],
     read_point: ReadPoint,
@@ -94,7 +94,7 @@ fn gather(
         chain.clear();
         // After the version was loaded: see VERSION-2.
         let (seq, is_snapshot) = match read_point {
-            ReadPoint::Latest => (core.snapshots.visible(), false),
+            ReadPoint::Latest => (state.snapshots.visible(), false),
             ReadPoint::At(seq) => (seq, true),
         };
         let lookup = version.memtables().find_map(|memtable| {
@@ -107,13 +107,13 @@ fn gather(
             Some(_) => break true,
         }
     };
-    if is_complete || version.runs.is_empty() || is_enough(core, key, chain) {
+    if is_complete || version.runs.is_empty() || is_enough(state, key, chain) {
         return Ok(());
     }
     let hash = key_hash(key);
     for run in &version.runs {
         gather_from(may_block, run, key, hash, chain)?;
-        if chain.is_complete() || is_enough(core, key, chain) {
+        if chain.is_complete() || is_enough(state, key, chain) {
             break;
         }
     }
@@ -142,8 +142,8 @@ fn gather_from(
 }
 
 /// Returns `true` if the oldest entry, an operand, makes all that is older irrelevant.
-fn is_enough(core: &Core, key: &[u8], chain: &Chain) -> bool {
-    let Some(operator) = &core.options.operator else {
+fn is_enough(state: &State, key: &[u8], chain: &Chain) -> bool {
+    let Some(operator) = &state.options.operator else {
         return false;
     };
     // One that cannot say is found out when the values are merged.

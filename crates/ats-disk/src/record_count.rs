@@ -10,9 +10,9 @@
 //! the records of a snapshot are counted, and if no such write has come meanwhile, the number is
 //! known again.
 //!
-//! **RECORD_COUNT-1** All fields are read and changed under `write_state`, by which groups of writes
-//! follow one another. **RECORD_COUNT-2** If `known` is a number, it is that of the records of which the
-//! changes are published.
+//! **RECORD_COUNT-1** All fields are read and changed under `write_state`, by which groups of
+//! writes follow one another. **RECORD_COUNT-2** If `known` is a number, it is that of the records
+//! of which the changes are published.
 
 /// The effect of a write on the number of records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -40,7 +40,7 @@ use write_state::WriteState;
 /// the manifest, that of the version; the lock of the list of snapshots, that of the queue and that
 /// of the gaps are taken last. That of the manifest is held while files are synced, so no writer
 /// takes it.
-pub(crate) struct Core {
+pub(crate) struct State {
     pub(crate) options: Options,
     pub(crate) file_system: Arc<dyn FileSystem>,
     pub(crate) directory: Arc<dyn Directory>,
@@ -61,7 +61,7 @@ pub(crate) struct Core {
     pub(crate) directory_lock: DirectoryLock,
 }
 
-impl Core {
+impl State {
     /// The shared state of a store with this identifier.
     pub(crate) fn new(
         store: u128,
@@ -70,7 +70,7 @@ impl Core {
         version: Version,
         write_state: WriteState,
     ) -> Self {
-        Core {
+        State {
             directory: directory.directory,
             store,
             share: options.memtable_bytes.is_none().then(Share::join),

@@ -16,7 +16,7 @@ use crate::fs::Sharing;
 use crate::options::{Durability, Options};
 use crate::progress::{OnProgress, Progress};
 use crate::read::{self, Scan, Snapshot};
-use crate::state::Core;
+use crate::state::State;
 use crate::state::expiry::KeptSnapshots;
 use ats_store::{Direction, KeyRange, MayBlock, MergeOperator};
 use std::cell::{Cell, RefCell};
@@ -67,19 +67,19 @@ struct Owner {
 impl Owner {
     /// Ends the background work, of which there is none in a copy of the process.
     fn stop(&self) {
-        self.engine.core.status.begin_closing();
-        if self.engine.core.status.is_forked() {
+        self.engine.state.status.begin_closing();
+        if self.engine.state.status.is_forked() {
             return;
         }
-        self.engine.core.background.end();
+        self.engine.state.background.end();
     }
 }
 
 impl Drop for Owner {
     fn drop(&mut self) {
         self.stop();
-        self.engine.core.release_directory();
-        if self.engine.core.status.is_forked() {
+        self.engine.state.release_directory();
+        if self.engine.state.status.is_forked() {
             // A thread of the other process may have held any lock of it, and of its memory, when
             // this one was made.
             mem::forget(Arc::clone(&self.worker));
@@ -164,12 +164,12 @@ impl DiskStore {
     /// # Errors
     /// [`Error::ReadOnly`], [`Error::Io`].
     pub fn replace_file(&self, name: &str, bytes: &[u8]) -> Result<(), Error> {
-        self.core().status.check_writable()?;
-        replace_file(&*self.core().directory, name, bytes)
+        self.state().status.check_writable()?;
+        replace_file(&*self.state().directory, name, bytes)
     }
 
-    fn core(&self) -> &Arc<Core> {
-        &self.owner.engine.core
+    fn state(&self) -> &Arc<State> {
+        &self.owner.engine.state
     }
 
     fn engine(&self) -> &Engine {
@@ -178,7 +178,7 @@ impl DiskStore {
 
     /// The operator that merges operands.
     pub(crate) fn operator(&self) -> Option<&dyn MergeOperator> {
-        self.core().options.operator.as_deref()
+        self.state().options.operator.as_deref()
     }
 
     /// Gives a key a value. The cost is that of a write to the journal and to a tree in memory: no
@@ -261,7 +261,7 @@ impl DiskStore {
 
     /// The durability of writes that name no other.
     pub(crate) fn durability(&self) -> Durability {
-        self.core().options.durability
+        self.state().options.durability
     }
 
     /// Like [`write`](DiskStore::write), but with another durability than that of the store. Only
@@ -293,7 +293,7 @@ impl DiskStore {
         self.engine().commit(may_block, batch, durability)?;
         let (deletes, last) = batch.deleted_keys();
         if deletes > 0 {
-            read::look_for_gap(self.core(), deletes, last);
+            read::look_for_gap(self.state(), deletes, last);
         }
         Ok(())
     }
@@ -342,7 +342,7 @@ impl DiskStore {
         key: &[u8],
         read: &mut dyn FnMut(&[u8]),
     ) -> Result<bool, Error> {
-        read::get(may_block, self.core(), key, read)
+        read::get(may_block, self.state(), key, read)
     }
 
     /// A walk over the records of a range, all as they are at this moment. See [`Scan`].
@@ -350,18 +350,18 @@ impl DiskStore {
     /// # Errors
     /// [`Error::Io`], [`Error::Corrupt`].
     pub fn scan(&self, key_range: KeyRange<'_>, direction: Direction) -> Result<Scan, Error> {
-        Scan::of(self.core(), key_range, direction)
+        Scan::of(self.state(), key_range, direction)
     }
 
     /// See [`Scan::of_short_walk`].
     pub(crate) fn scan_short(&self, key_range: KeyRange<'_>) -> Result<Scan, Error> {
-        Scan::of_short_walk(self.core(), key_range)
+        Scan::of_short_walk(self.state(), key_range)
     }
 
     /// The store as it is at this moment. O(1). See [`Snapshot`].
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot::new(self.core())
+        Snapshot::new(self.state())
     }
 
     /// The store as it is at this moment, until the snapshot and its clones are dropped, or are so
@@ -388,7 +388,7 @@ impl DiskStore {
     /// ```
     #[must_use]
     pub fn keep_snapshot(&self, age: Option<Duration>) -> Snapshot {
-        Snapshot::keep(self.core(), age)
+        Snapshot::keep(self.state(), age)
     }
 
     /// The figures of the snapshots that are [kept](DiskStore::keep_snapshot). O(snapshots).
@@ -402,8 +402,8 @@ impl DiskStore {
     /// O(snapshots).
     #[must_use]
     pub fn kept_snapshots_of(&self, lives: &dyn Fn(u64) -> bool) -> KeptSnapshots {
-        let core = self.core();
-        core.expiry.figures(core.file_system.now(), lives)
+        let state = self.state();
+        state.expiry.figures(state.file_system.now(), lives)
     }
 
     /// Returns the number of records at one moment. O(1) if all writes since the last call have
@@ -435,20 +435,20 @@ impl DiskStore {
 
     /// Returns the number of records, and blocks only if it may.
     pub(crate) fn count(&self, may_block: Option<MayBlock>) -> Result<usize, Error> {
-        let core = self.core();
-        if let Some(records) = core.snapshots.count()? {
+        let state = self.state();
+        if let Some(records) = state.snapshots.count()? {
             return Ok(records);
         }
         // However little of it is on disk, it takes long.
         blocking::check(may_block)?;
         let (snapshot, start) = {
-            let write_state = core.write_state.lock();
+            let write_state = state.write_state.lock();
             (self.snapshot(), write_state.count.begin())
         };
         let records = snapshot.sum(may_block, &|_| 1)?;
-        let mut write_state = core.write_state.lock();
+        let mut write_state = state.write_state.lock();
         write_state.count.end(start, records as i64);
-        core.snapshots.publish_count(&write_state.count);
+        state.snapshots.publish_count(&write_state.count);
         Ok(records)
     }
 
@@ -482,13 +482,13 @@ impl DiskStore {
     /// Like [`flush`](DiskStore::flush). Returns the sequence number of the last change that is in
     /// a run.
     fn flush_all(&self) -> Result<u64, Error> {
-        if self.core().status.is_opened_read_only() {
-            return Ok(self.core().snapshots.visible());
+        if self.state().status.is_opened_read_only() {
+            return Ok(self.state().snapshots.visible());
         }
-        self.core().status.check_writable()?;
-        let _guard = self.core().directory_lock.acquire()?;
+        self.state().status.check_writable()?;
+        let _guard = self.state().directory_lock.acquire()?;
         let last_seq = {
-            let mut write_state = self.core().write_state.lock();
+            let mut write_state = self.state().write_state.lock();
             self.engine().writer.seal(&mut write_state);
             write_state.last_seq
         };
@@ -513,9 +513,9 @@ impl DiskStore {
     /// Those of [`compact`](DiskStore::compact).
     pub fn compact_with(&self, on_progress: &mut OnProgress<'_>) -> Result<(), Error> {
         let last_seq = self.flush_all()?;
-        let core = self.core();
-        core.status.check_writable()?;
-        let _guard = core.directory_lock.acquire()?;
+        let state = self.state();
+        state.status.check_writable()?;
+        let _guard = state.directory_lock.acquire()?;
         let compactor = &self.engine().compactor;
         let reservation = compactor.reserve_runs(last_seq);
         let is_broken_off = Cell::new(false);
@@ -528,13 +528,13 @@ impl DiskStore {
             let compacted = compactor.compact_reserved(&reservation, &mut on_progress)?;
             let (runs, _) = compactor.reserved_runs(&reservation);
             if runs <= 1 {
-                core.remove_obsolete();
+                state.remove_obsolete();
                 return Ok(());
             }
             if !compacted && !is_broken_off.get() {
                 // A thread compacts some of them.
                 let _flow = on_progress(Progress::default());
-                core.file_system.sleep(Duration::from_millis(10));
+                state.file_system.sleep(Duration::from_millis(10));
             }
             if is_broken_off.get() {
                 return Ok(());
@@ -548,7 +548,7 @@ impl DiskStore {
     /// # Errors
     /// Those of [`compact`](DiskStore::compact).
     pub fn work(&self) -> Result<bool, Error> {
-        let _guard = self.core().directory_lock.acquire()?;
+        let _guard = self.state().directory_lock.acquire()?;
         self.owner.worker.work()
     }
 
@@ -563,21 +563,21 @@ impl DiskStore {
     /// Those of [`compact`](DiskStore::compact).
     pub fn settle(&self) -> Result<(), Error> {
         let last_seq = self.flush_all()?;
-        let core = self.core();
-        core.status.check_writable()?;
-        let _guard = core.directory_lock.acquire()?;
+        let state = self.state();
+        state.status.check_writable()?;
+        let _guard = state.directory_lock.acquire()?;
         let compactor = &self.engine().compactor;
         let reservation = compactor.reserve_runs(last_seq);
         loop {
             let compacted = compactor.settle_reserved(&reservation)?;
             let (_, is_compacting) = compactor.reserved_runs(&reservation);
             if !compacted && !is_compacting {
-                core.remove_obsolete();
+                state.remove_obsolete();
                 return Ok(());
             }
             if !compacted {
                 // A thread compacts some of them.
-                core.file_system.sleep(Duration::from_millis(2));
+                state.file_system.sleep(Duration::from_millis(2));
             }
         }
     }
@@ -617,8 +617,8 @@ impl DiskStore {
     /// files in the directory; [`Error::Locked`] if another store has it open; [`Error::ReadOnly`],
     /// also if this store was opened for reading.
     pub fn checkpoint(&self, to: &Path) -> Result<(), Error> {
-        self.core().status.check_writable()?;
-        let target = StoreDirectory::make(Arc::clone(&self.core().file_system), to)?;
+        self.state().status.check_writable()?;
+        let target = StoreDirectory::make(Arc::clone(&self.state().file_system), to)?;
         self.checkpoint_in(&target, None, &[])
     }
 
@@ -646,7 +646,7 @@ impl DiskStore {
     /// Has the next change get a sequence number above this one. Until that change is in a run, the
     /// numbers that were left out look like changes that are missing.
     pub(crate) fn skip_numbers(&self, last: u64) {
-        let mut write_state = self.core().write_state.lock();
+        let mut write_state = self.state().write_state.lock();
         write_state.last_seq = write_state.last_seq.max(last);
     }
 
@@ -662,7 +662,7 @@ impl DiskStore {
     /// [`Error::Corrupt`] with the first offset at which a file differs from its checksum;
     /// [`Error::Io`].
     pub fn verify(&self) -> Result<(), Error> {
-        let version = self.core().versions.current_arc();
+        let version = self.state().versions.current_arc();
         for run in &version.runs {
             for file in run.run.files() {
                 file.verify()?;
@@ -683,7 +683,7 @@ impl DiskStore {
         self.owner.stop();
         let flushed = self.flush();
         self.engine().flusher.end_writing(flushed.is_ok());
-        self.core().release_directory();
+        self.state().release_directory();
         flushed
     }
 }

@@ -26,7 +26,7 @@ use crate::state::back_pressure::BackPressure;
 use crate::state::group::{Batches, GROUP_BYTES, Group, Queue};
 use crate::state::memory;
 use crate::state::write_state::WriteState;
-use crate::state::{Core, Sealed, Version};
+use crate::state::{Sealed, State, Version};
 use ats_store::MayBlock;
 use memtable_pool::MemtablePool;
 use parking_lot::Mutex;
@@ -38,7 +38,7 @@ const AT_ONCE_BYTES: usize = 16 << 10;
 
 /// The part of a store that writes.
 pub(crate) struct Writer {
-    pub(crate) core: Arc<Core>,
+    pub(crate) state: Arc<State>,
     files: Arc<Files>,
     queue: Mutex<Queue>,
     pub(crate) next_journal: NextJournal,
@@ -47,10 +47,10 @@ pub(crate) struct Writer {
 
 impl Writer {
     pub(crate) fn new(files: Arc<Files>) -> Self {
-        let core = Arc::clone(&files.core);
-        let next_journal = NextJournal::new(core.write_state.lock().journal.number());
+        let state = Arc::clone(&files.state);
+        let next_journal = NextJournal::new(state.write_state.lock().journal.number());
         Writer {
-            core,
+            state,
             files,
             queue: Mutex::default(),
             next_journal,
@@ -68,22 +68,22 @@ impl Writer {
         if batch.is_empty() {
             return Ok(());
         }
-        self.core.status.check_writable()?;
-        self.core.status.check_open()?;
+        self.state.status.check_writable()?;
+        self.state.status.check_open()?;
         self.check_operands(batch)?;
         let sync = durability == Durability::Always;
         if may_block.is_none() {
             return self.commit_at_once(batch, sync);
         }
-        for back_pressure in self.core.back_pressures() {
-            back_pressure.wait(batch.bytes(), &self.core.stats);
+        for back_pressure in self.state.back_pressures() {
+            back_pressure.wait(batch.bytes(), &self.state.stats);
         }
         // A delete that is taken although the disk is full does not go with writes that are not.
         let is_alone = self.files.reserve.is_short() && batch.only_deletes();
         if batch.bytes() > GROUP_BYTES || is_alone {
             let mut batches = Batches::default();
             batches.add(batch, sync);
-            return self.write_group(&mut self.core.write_state.lock(), &mut batches);
+            return self.write_group(&mut self.state.write_state.lock(), &mut batches);
         }
         let (group, leads) = self.join_group(batch, sync);
         if !leads {
@@ -93,7 +93,7 @@ impl Writer {
             }
             return outcome.clone().expect("it was just there");
         }
-        let mut write_state = self.core.write_state.lock();
+        let mut write_state = self.state.write_state.lock();
         // Writers begin the next group from now on.
         self.queue.lock().gathering = None;
         let result = self.write_group(&mut write_state, &mut group.batches.lock());
@@ -110,14 +110,14 @@ impl Writer {
             return Err(Error::WouldBlock);
         }
         // A group of its own: the leader of another one may have to wait.
-        let mut write_state = blocking::lock(None, &self.core.write_state)?;
+        let mut write_state = blocking::lock(None, &self.state.write_state)?;
         let goes_on = match self.is_full() || !write_state.journal.is_begun() {
             true => self.next_journal.is_begun(),
             false => write_state.journal.is_open(),
         };
         let goes_on = goes_on && self.files.reserve.is_write_covered(batch.bytes());
         let lets_through = |back_pressure: &BackPressure| back_pressure.lets_through(batch.bytes());
-        if !goes_on || !self.core.back_pressures().all(lets_through) {
+        if !goes_on || !self.state.back_pressures().all(lets_through) {
             return Err(Error::WouldBlock);
         }
         let mut batches = mem::take(&mut write_state.at_once);
@@ -130,8 +130,8 @@ impl Writer {
 
     /// `true` if the active memtable is full.
     fn is_full(&self) -> bool {
-        let most_keys = self.core.options.memtable_keys;
-        let active = &self.core.versions.current().active;
+        let most_keys = self.state.options.memtable_keys;
+        let active = &self.state.versions.current().active;
         active.bytes() >= self.files.reserve.memtable_limit()
             || most_keys.is_some_and(|most| active.len() >= most)
     }
@@ -168,7 +168,7 @@ impl Writer {
     }
 
     fn check_operands(&self, batch: &Batch) -> Result<(), Error> {
-        if self.core.options.operator.is_some() {
+        if self.state.options.operator.is_some() {
             return Ok(());
         }
         for item in BatchItems::new(batch.encoding()) {
@@ -189,7 +189,7 @@ impl Writer {
         write_state: &mut WriteState,
         batches: &mut Batches,
     ) -> Result<(), Error> {
-        self.core.status.check_writable()?;
+        self.state.status.check_writable()?;
         if self.is_full() {
             self.seal(write_state);
         }
@@ -206,19 +206,19 @@ impl Writer {
             seq += u64::from(changes);
             (first_seq, changes, batch)
         });
-        let (next, directory) = (&self.next_journal, &*self.core.directory);
+        let (next, directory) = (&self.next_journal, &*self.state.directory);
         let goes_ahead = !self.files.reserve.is_short();
         let written =
             write_state
                 .journal
-                .write(next, directory, self.core.store, goes_ahead, numbered);
+                .write(next, directory, self.state.store, goes_ahead, numbered);
         let written = match written {
             Ok(written) => written,
             Err(_) if is_injected(InjectedFault::Unwritten) => return Ok(()),
             Err(error) => {
                 // Nothing may follow remains that are unknown.
                 let truncated = write_state.journal.truncate();
-                let _ = truncated.map_err(|error| self.core.status.make_read_only(error));
+                let _ = truncated.map_err(|error| self.state.status.make_read_only(error));
                 return Err(error);
             }
         };
@@ -227,13 +227,13 @@ impl Writer {
         }
         let first_seq = mem::replace(&mut write_state.last_seq, seq) + 1;
         write_state.count.change(batches.count_change);
-        let version = self.core.versions.current();
+        let version = self.state.versions.current();
         self.apply(&version, first_seq, batches, &write_state.count)?;
-        self.core
+        self.state
             .stats
             .on_group(batches.ends.len(), batches.bytes.len(), written);
-        self.core.tell_memory(&version);
-        if self.core.options.background {
+        self.state.tell_memory(&version);
+        if self.state.options.background {
             self.call_background(write_state, &version.active);
         }
         Ok(())
@@ -244,19 +244,19 @@ impl Writer {
     fn call_background(&self, write_state: &mut WriteState, active: &Memtable) {
         let is_watched = mem::replace(&mut write_state.is_watched, true);
         if !is_watched || self.memtable_pool.is_short() || self.needs_journal(active) {
-            self.core.background.wake();
+            self.state.background.wake();
         }
-        if let Durability::Interval(interval) = self.core.options.durability
+        if let Durability::Interval(interval) = self.state.options.durability
             && !mem::replace(&mut write_state.is_sync_due, true)
         {
-            self.core.background.sync_after(interval);
+            self.state.background.sync_after(interval);
         }
     }
 
     /// Returns `true` if the threads are to be told, by a writer, that the memtable is half full,
     /// so that there will be another journal soon. They are told once for each.
     fn needs_journal(&self, active: &Memtable) -> bool {
-        active.bytes() >= self.core.full_memtable_bytes() / 2 && self.next_journal.want()
+        active.bytes() >= self.state.full_memtable_bytes() / 2 && self.next_journal.want()
     }
 
     /// Makes the whole journal durable. A failure is final: bytes that the system still has in
@@ -266,8 +266,8 @@ impl Writer {
         if !to_sync.is_empty() {
             to_sync
                 .sync()
-                .map_err(|error| self.core.status.make_read_only(error))?;
-            self.core.stats.on_sync();
+                .map_err(|error| self.state.status.make_read_only(error))?;
+            self.state.stats.on_sync();
             journal.note_synced(&to_sync, next_seq);
         }
         Ok(())
@@ -282,19 +282,19 @@ impl Writer {
         batches: &Batches,
         count: &RecordCount,
     ) -> Result<(), Error> {
-        let operator = self.core.options.operator.as_deref();
+        let operator = self.state.options.operator.as_deref();
         let last_seq = first_seq + batches.changes() - 1;
-        if self.core.gaps.is_active() {
+        if self.state.gaps.is_active() {
             self.note_records(first_seq, batches)?;
         }
-        let live = self.core.snapshots.lock();
+        let live = self.state.snapshots.lock();
         let mut item = BatchItems::new(&batches.bytes);
         if last_seq == first_seq
             && let Some(Ok(BatchItem::Write { kind, key, value })) = item.next()
         {
             // Under the lock of the list of snapshots (SNAPSHOT_LIST-2).
             let retention = Retention {
-                visible: self.core.snapshots.visible(),
+                visible: self.state.snapshots.visible(),
                 snapshots: &live,
                 alone: true,
             };
@@ -304,7 +304,7 @@ impl Writer {
                 value,
                 seq: first_seq,
             };
-            self.core.snapshots.publish(last_seq, count, || {
+            self.state.snapshots.publish(last_seq, count, || {
                 self.count_refused(version.active.apply(write, &retention, operator));
             });
             return Ok(());
@@ -312,27 +312,27 @@ impl Writer {
         let snapshots = live.clone();
         drop(live);
         let retention = Retention {
-            visible: self.core.snapshots.visible(),
+            visible: self.state.snapshots.visible(),
             snapshots: &snapshots,
             alone: false,
         };
         for (seq, item) in (first_seq..).zip(BatchItems::new(&batches.bytes)) {
             self.count_refused(version.apply_item(seq, item?, &retention, operator));
         }
-        self.core.snapshots.publish(last_seq, count, || {});
+        self.state.snapshots.publish(last_seq, count, || {});
         Ok(())
     }
 
     /// Says which keys get records, before readers see them.
     #[cold]
     fn note_records(&self, first_seq: u64, batches: &Batches) -> Result<(), Error> {
-        self.core.gaps.begin_group(first_seq);
+        self.state.gaps.begin_group(first_seq);
         for (seq, item) in (first_seq..).zip(BatchItems::new(&batches.bytes)) {
             if let BatchItem::Write { kind, key, .. } = item?
                 && kind != Kind::Delete
                 && !is_injected(InjectedFault::StaleGap)
             {
-                self.core.gaps.note_record(seq, key);
+                self.state.gaps.note_record(seq, key);
             }
         }
         Ok(())
@@ -340,7 +340,7 @@ impl Writer {
 
     fn count_refused(&self, refused: usize) {
         if refused > 0 {
-            self.core.stats.on_refused_merges(refused);
+            self.state.stats.on_refused_merges(refused);
         }
     }
 
@@ -351,7 +351,7 @@ impl Writer {
             return;
         }
         write_state.journal.rotate(&self.next_journal);
-        self.core.versions.exchange(|version| {
+        self.state.versions.exchange(|version| {
             let sealed = Arc::new(Sealed {
                 memtable: Arc::clone(&version.active),
                 first_seq: write_state.sealed_seq + 1,
@@ -367,46 +367,46 @@ impl Writer {
             }
         });
         write_state.sealed_seq = write_state.last_seq;
-        self.core.update_back_pressure();
-        self.core.background.wake();
+        self.state.update_back_pressure();
+        self.state.background.wake();
     }
 
     /// Begins the next journal ahead, if it will be needed soon, so that no writer waits for that.
     /// Returns `true` if it was not begun yet.
     pub(crate) fn prepare_journal(&self) -> Result<bool, Error> {
-        self.core.status.check_writable()?;
-        if !self.core.options.background || self.files.reserve.is_short() {
+        self.state.status.check_writable()?;
+        if !self.state.options.background || self.files.reserve.is_short() {
             return Ok(false);
         }
         self.next_journal
-            .prepare(&*self.core.directory, self.core.store)
+            .prepare(&*self.state.directory, self.state.store)
     }
 
     /// Makes ready the journal and the memory that writers will need soon. Without it, the writer
     /// that needs them makes them.
     pub(crate) fn prepare(&self) {
         let _begun = self.prepare_journal();
-        self.memtable_pool.prepare(self.core.full_memtable_bytes());
+        self.memtable_pool.prepare(self.state.full_memtable_bytes());
     }
 
     /// Seals the memtable, if all that share memory have too much and this one is among the
     /// largest.
     pub(crate) fn relieve_memory(&self) {
-        if let Some(share) = &self.core.share {
+        if let Some(share) = &self.state.share {
             memory::relieve();
             if share.take_wanted() {
-                self.seal(&mut self.core.write_state.lock());
+                self.seal(&mut self.state.write_state.lock());
             }
         }
     }
 
     /// Syncs the journal without keeping writers from it.
     pub(crate) fn sync(&self) -> Result<(), Error> {
-        if self.core.status.is_opened_read_only() {
+        if self.state.status.is_opened_read_only() {
             return Ok(());
         }
-        self.core.status.check_writable()?;
-        let to_sync = self.core.write_state.lock().journal.to_sync();
+        self.state.status.check_writable()?;
+        let to_sync = self.state.write_state.lock().journal.to_sync();
         self.sync_files(&to_sync)
     }
 
@@ -415,9 +415,9 @@ impl Writer {
         if !to_sync.is_empty() {
             to_sync
                 .sync()
-                .map_err(|error| self.core.status.make_read_only(error))?;
-            self.core.stats.on_sync();
-            let mut write_state = self.core.write_state.lock();
+                .map_err(|error| self.state.status.make_read_only(error))?;
+            self.state.stats.on_sync();
+            let mut write_state = self.state.write_state.lock();
             let next_seq = write_state.last_seq + 1;
             write_state.journal.note_synced(to_sync, next_seq);
         }
@@ -430,7 +430,7 @@ impl Writer {
     pub(crate) fn close_logs(&self) -> Result<bool, Error> {
         self.sync()?;
         let is_closed =
-            (self.core.write_state.try_lock()).is_some_and(|mut all| all.journal.close());
+            (self.state.write_state.try_lock()).is_some_and(|mut all| all.journal.close());
         if is_closed {
             self.next_journal.give_up();
         }

@@ -15,7 +15,7 @@ use crate::manifest::{CompactionMeta, Edit, RunMeta};
 use crate::progress::{OnProgress, Progress};
 use crate::range_deletes::{Deleted, RangeSet};
 use crate::run_file::{FileMeta, Reserved, Run, RunFile};
-use crate::state::{Core, StoredRun};
+use crate::state::{State, StoredRun};
 use ats_store::{Direction, MayBlock, MergeOperator};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -96,7 +96,7 @@ impl Inputs {
 
 /// The part of a store that writes the run that others become.
 pub(super) struct Executor {
-    core: Arc<Core>,
+    state: Arc<State>,
     files: Arc<Files>,
     flusher: Arc<Flusher>,
 }
@@ -104,7 +104,7 @@ pub(super) struct Executor {
 impl Executor {
     pub(super) fn new(files: Arc<Files>, flusher: Arc<Flusher>) -> Self {
         Executor {
-            core: Arc::clone(&files.core),
+            state: Arc::clone(&files.state),
             files,
             flusher,
         }
@@ -118,7 +118,7 @@ impl Executor {
         begun: Option<CompactionMeta>,
         on_progress: &mut OnProgress<'_>,
     ) -> Result<bool, Error> {
-        self.core.status.check_writable()?;
+        self.state.status.check_writable()?;
         let mut inputs = self.inputs(ids);
         let mut compaction = begun.unwrap_or_else(|| CompactionMeta {
             id: self.files.new_number(),
@@ -141,7 +141,7 @@ impl Executor {
     }
 
     fn inputs(&self, ids: &[u64]) -> Inputs {
-        let version = self.core.versions.current();
+        let version = self.state.versions.current();
         let of_claim = |run: &&Arc<StoredRun>| ids.contains(&run.meta.id);
         let runs: Vec<_> = version.runs.iter().filter(of_claim).cloned().collect();
         let oldest = runs.last().map(|run| run.meta.id);
@@ -155,7 +155,7 @@ impl Executor {
                 sets.flat_map(|deletes| deletes.iter()).collect()
             }
         };
-        let moved = movable(&runs, self.core.options.file_bytes / 4, is_bottom);
+        let moved = movable(&runs, self.state.options.file_bytes / 4, is_bottom);
         Inputs {
             is_bottom,
             range_deletes: Arc::new(deletes),
@@ -199,7 +199,7 @@ impl Executor {
             done: 0,
             total: inputs.content_bytes(),
         };
-        let operator = self.core.options.operator.as_deref();
+        let operator = self.state.options.operator.as_deref();
         let was_short = self.files.reserve.is_short();
         let mut chain = Chain::new();
         let mut steps = 0_u32;
@@ -223,7 +223,7 @@ impl Executor {
                     progress.done += cursor.content_bytes();
                     cursor.gather(operator, &mut chain);
                     if chain.collapse(key, operator, inputs.is_bottom).is_err() {
-                        self.core.stats.on_refused_merges(1);
+                        self.state.stats.on_refused_merges(1);
                     }
                     if !chain.is_empty() {
                         writer.add(key, &chain)?;
@@ -243,12 +243,12 @@ impl Executor {
                 last_step = progress.done;
                 // Memtables that have become full while this was written need the room.
                 let is_in_the_way = self.files.reserve.is_short() && !was_short;
-                let ends = self.core.status.is_closing() || is_in_the_way;
+                let ends = self.state.status.is_closing() || is_in_the_way;
                 if ends || on_progress(progress).is_break() {
                     return Ok(Piece::BrokenOff);
                 }
                 // Nothing is lost of a compaction that ends where it was noted.
-                if is_noted && self.core.background.is_waited_for() {
+                if is_noted && self.state.background.is_waited_for() {
                     return Ok(Piece::GaveWay);
                 }
                 self.flusher.do_urgent()?;
@@ -331,7 +331,7 @@ impl Executor {
             return Err(error);
         }
         self.files.exchange(None, &compaction.inputs, run);
-        self.core.stats.on_compaction(read, written);
+        self.state.stats.on_compaction(read, written);
         Ok(())
     }
 }

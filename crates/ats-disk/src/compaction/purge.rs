@@ -49,7 +49,7 @@ impl Compactor {
 
     fn claim_purge(&self, bytes: u64) -> Option<(Claim<'_>, Purge)> {
         let mut claims = self.claims.lock();
-        let version = self.core.versions.current();
+        let version = self.state.versions.current();
         let purge = self.find_purge(&version, &claims, bytes)?;
         let ids = vec![purge.run.meta.id];
         claims.claimed.extend(&ids);
@@ -191,7 +191,7 @@ impl Compactor {
             }
         })();
         if !matches!(written, Ok(Some(_))) {
-            let _ = self.core.directory.remove(&file_name(number));
+            let _ = self.state.directory.remove(&file_name(number));
         }
         written
     }

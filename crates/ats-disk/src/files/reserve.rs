@@ -14,7 +14,7 @@
 
 use crate::error::{Error, is_full};
 use crate::fs::{Directory, remove_if_there};
-use crate::state::Core;
+use crate::state::State;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
 use std::io;
@@ -39,7 +39,7 @@ fn size_for(bytes: u64) -> u64 {
 
 /// See the [module](self).
 pub(crate) struct Reserve {
-    core: Arc<Core>,
+    state: Arc<State>,
     /// The size of the file, as far as this opening has seen to it.
     bytes: AtomicU64,
     /// Bytes of the largest file of the runs.
@@ -59,9 +59,9 @@ pub(crate) struct Reserve {
 }
 
 impl Reserve {
-    pub(crate) fn new(core: Arc<Core>) -> Self {
+    pub(crate) fn new(state: Arc<State>) -> Self {
         Reserve {
-            core,
+            state,
             bytes: AtomicU64::new(0),
             largest_file: AtomicU64::new(0),
             is_short: AtomicBool::new(false),
@@ -175,15 +175,15 @@ impl Reserve {
     /// Notes that there was no room for a compaction of runs with so many bytes, which is not tried
     /// again at once; and gives the reserve back, so that files are purged.
     pub(crate) fn on_full_compaction(&self, bytes: u64) {
-        let until = self.core.file_system.now() + FULL_COMPACTION_PAUSE;
+        let until = self.state.file_system.now() + FULL_COMPACTION_PAUSE;
         *self.full_compaction.lock() = Some((bytes, until));
-        self.give_back(&*self.core.directory);
+        self.give_back(&*self.state.directory);
     }
 
     /// Returns `true` if there may be room for a compaction of runs with so many bytes.
     pub(crate) fn may_compact(&self, bytes: u64) -> bool {
         let mut full_compaction = self.full_compaction.lock();
-        if full_compaction.is_some_and(|(_, until)| self.core.file_system.now() >= until) {
+        if full_compaction.is_some_and(|(_, until)| self.state.file_system.now() >= until) {
             *full_compaction = None;
         }
         full_compaction.is_none_or(|(full, _)| bytes < full)
@@ -191,7 +191,7 @@ impl Reserve {
 
     /// Bytes that the reserve must have when this many are written to the active memtable.
     pub(crate) fn needed_bytes(&self, writes: usize) -> u64 {
-        let version = self.core.versions.current();
+        let version = self.state.versions.current();
         let memtables: usize = version.memtables().map(|memtable| memtable.bytes()).sum();
         let largest = self.largest_file.load(Ordering::Relaxed);
         ((memtables + writes) as u64 + LEAST_BYTES / 2).max(largest)
@@ -199,7 +199,7 @@ impl Reserve {
 
     /// Notes the size of the largest file of the runs, which are others now.
     pub(crate) fn note_largest_file(&self) {
-        let version = self.core.versions.current();
+        let version = self.state.versions.current();
         let files = version.runs.iter().flat_map(|run| &run.meta.files);
         let largest = files.map(|file| file.bytes).max().unwrap_or(0);
         self.largest_file.store(largest, Ordering::Relaxed);
@@ -210,7 +210,7 @@ impl Reserve {
     pub(crate) fn shrink_to_runs(&self) {
         if !self.is_short() {
             let bytes = self.needed_bytes(0);
-            let _ = self.shrink(&*self.core.directory, bytes);
+            let _ = self.shrink(&*self.state.directory, bytes);
         }
     }
 
@@ -233,7 +233,7 @@ impl Reserve {
             };
         }
         let needed = self.needed_bytes(bytes);
-        match self.cover(&*self.core.directory, needed) {
+        match self.cover(&*self.state.directory, needed) {
             Err(error) if only_deletes && is_full(error.kind()) => Ok(()),
             covered => covered.map_err(|error| Error::io(&error, "making the reserve larger")),
         }
@@ -254,8 +254,8 @@ impl Reserve {
         match work() {
             Err(error)
                 if error.is_full()
-                    && self.core.status.check_writable().is_ok()
-                    && self.give_back(&*self.core.directory) =>
+                    && self.state.status.check_writable().is_ok()
+                    && self.give_back(&*self.state.directory) =>
             {
                 work()
             }
@@ -266,11 +266,11 @@ impl Reserve {
     /// Bytes with which a memtable is full.
     pub(crate) fn memtable_limit(&self) -> usize {
         match self.is_short() {
-            false => self.core.full_memtable_bytes(),
+            false => self.state.full_memtable_bytes(),
             true => {
                 let part = self.bytes.load(Ordering::Relaxed) / SHORT_MEMTABLE_PART;
                 let part = usize::try_from(part.max(LEAST_BYTES / 2)).unwrap_or(usize::MAX);
-                self.core.full_memtable_bytes().min(part)
+                self.state.full_memtable_bytes().min(part)
             }
         }
     }

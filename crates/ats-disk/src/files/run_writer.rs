@@ -45,7 +45,7 @@ impl<'a> RunWriter<'a> {
             files,
             first_seq: seqs.0,
             last_seq: seqs.1,
-            file_bytes: files.core.options.file_bytes,
+            file_bytes: files.state.options.file_bytes,
             range_deletes,
             low,
             upper: None,
@@ -175,7 +175,7 @@ impl Drop for RunWriter<'_> {
     fn drop(&mut self) {
         self.file = None;
         for number in &self.begun {
-            let _ = self.files.core.directory.remove(&file_name(*number));
+            let _ = self.files.state.directory.remove(&file_name(*number));
         }
     }
 }

@@ -17,7 +17,8 @@ use std::sync::Arc;
 pub struct Report {
     /// The faults. If it is empty, the store can be opened, and all of it can be read.
     pub faults: Vec<Fault>,
-    /// The parts that were never finished when the machine stopped. Opening the store truncates the journal before them.
+    /// The parts that were never finished when the machine stopped. Opening the store truncates the
+    /// journal before them.
     pub unfinished: Vec<Fault>,
     /// Run files that were read.
     pub files: u64,

@@ -55,7 +55,7 @@ impl Snapshot {
     /// # Errors
     /// [`Error::Expired`].
     pub fn diff(&self, other: &Snapshot, key_range: KeyRange<'_>) -> Result<Option<Diff>, Error> {
-        match Arc::ptr_eq(self.pinned().core(), other.pinned().core()) {
+        match Arc::ptr_eq(self.pinned().state(), other.pinned().state()) {
             true => Diff::new(self, other, key_range).map(Some),
             false => Ok(None),
         }

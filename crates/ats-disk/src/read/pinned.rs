@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::state::expiry::{Ending, Held, Pin, nanos};
-use crate::state::{Core, Version};
+use crate::state::{State, Version};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// The resources that a snapshot keeps.
 pub(crate) struct Pinned {
-    core: Arc<Core>,
+    state: Arc<State>,
     /// The read point: the sequence number of the last change that is seen. It is in the list of
     /// snapshots until this is dropped.
     read_point: u64,
@@ -45,22 +45,24 @@ const COUNT_TRIES: usize = 3;
 impl Drop for Pinned {
     fn drop(&mut self) {
         if *self.ending.get_mut() == ALIVE {
-            self.core.snapshots.remove(self.read_point);
+            self.state.snapshots.remove(self.read_point);
         }
         *self.version.get_mut() = None;
-        self.core.background.wake_if(|| self.core.obsolete.is_due());
+        self.state
+            .background
+            .wake_if(|| self.state.obsolete.is_due());
     }
 }
 
 impl Pinned {
-    pub(crate) fn new(core: Arc<Core>) -> Self {
-        let read_point = core.snapshots.add();
+    pub(crate) fn new(state: Arc<State>) -> Self {
+        let read_point = state.snapshots.add();
         // Loaded after the number was entered: all published writes are in this version or in one
         // of its memtables.
-        let version = core.versions.current_arc();
-        let taken = nanos(core.file_system.now());
+        let version = state.versions.current_arc();
+        let taken = nanos(state.file_system.now());
         Pinned {
-            core,
+            state,
             read_point,
             version: Mutex::new(Some(version)),
             taken,
@@ -80,25 +82,25 @@ impl Pinned {
     }
 
     /// The same, with the number of records if the store knows it at this moment.
-    pub(crate) fn with_count(core: &Arc<Core>) -> Self {
-        let mut pinned = Pinned::new(Arc::clone(core));
+    pub(crate) fn with_count(state: &Arc<State>) -> Self {
+        let mut pinned = Pinned::new(Arc::clone(state));
         for _ in 0..COUNT_TRIES {
-            let count = core.snapshots.count();
+            let count = state.snapshots.count();
             // The number changes with each write, so it is the number then if no write was
             // published meanwhile.
-            if pinned.read_point == core.snapshots.visible() {
+            if pinned.read_point == state.snapshots.visible() {
                 if let Ok(Some(records)) = count {
                     pinned.records = OnceLock::from(records);
                 }
                 break;
             }
-            pinned = Pinned::new(Arc::clone(core));
+            pinned = Pinned::new(Arc::clone(state));
         }
         pinned
     }
 
-    pub(crate) fn core(&self) -> &Arc<Core> {
-        &self.core
+    pub(crate) fn state(&self) -> &Arc<State> {
+        &self.state
     }
 
     pub(crate) fn read_point(&self) -> u64 {
@@ -116,16 +118,16 @@ impl Pinned {
             self.note_use();
         }
         if let Some(deadline) = self.deadline()
-            && deadline <= nanos(self.core.file_system.now())
+            && deadline <= nanos(self.state.file_system.now())
         {
-            self.core.expiry.evict(self, Ending::Age);
+            self.state.expiry.evict(self, Ending::Age);
         }
         self.version.lock().clone().ok_or(Error::Expired)
     }
 
     /// Makes it the one that was used last.
     pub(crate) fn note_use(&self) {
-        let this = self.core.expiry.next_use();
+        let this = self.state.expiry.next_use();
         self.last_use.store(this, Ordering::Relaxed);
     }
 
@@ -139,14 +141,14 @@ impl Pinned {
         self.watch();
         if deadline > 0 {
             // After it was entered: who looks for those that end finds it, or has looked before.
-            self.core.expiry.note_deadline(deadline);
-            self.core.background.wake();
+            self.state.expiry.note_deadline(deadline);
+            self.state.background.wake();
         }
     }
 
     /// Its age.
     pub(crate) fn age(&self) -> Duration {
-        let now = nanos(self.core.file_system.now());
+        let now = nanos(self.state.file_system.now());
         Duration::from_nanos(now.saturating_sub(self.taken))
     }
 
@@ -158,9 +160,9 @@ impl Pinned {
 
     /// Enters it among those that are counted and can end.
     pub(crate) fn watch(self: &Arc<Self>) {
-        self.core.expiry.add(Arc::downgrade(self) as Weak<dyn Pin>);
-        if self.core.options.snapshot_age.is_some() {
-            self.core.background.watch_snapshots();
+        self.state.expiry.add(Arc::downgrade(self) as Weak<dyn Pin>);
+        if self.state.options.snapshot_age.is_some() {
+            self.state.background.watch_snapshots();
         }
     }
 
@@ -220,7 +222,7 @@ impl Pin for Pinned {
             .is_ok();
         if was_alive {
             // Nothing is kept for it any more: a walk that is under way finds that out.
-            self.core.snapshots.remove(self.read_point);
+            self.state.snapshots.remove(self.read_point);
             *self.version.lock() = None;
         }
         was_alive
@@ -230,7 +232,7 @@ impl Pin for Pinned {
         let Some(version) = self.version.lock().clone() else {
             return;
         };
-        let current = self.core.versions.current_arc();
+        let current = self.state.versions.current_arc();
         if Arc::ptr_eq(&version, &current) || !held.is_new(&version) {
             return;
         }

@@ -2,8 +2,8 @@
 //!
 //! A walk passes keys without a value: those that were deleted, alone or with a range, and those
 //! whose value counts as missing. Where it passes many of them, it asks for a
-//! [gap](crate::state::tombstone_gaps) that other walks have found, and tells of the one that it has found
-//! itself.
+//! [gap](crate::state::tombstone_gaps) that other walks have found, and tells of the one that it
+//! has found itself.
 
 use super::pinned::Pinned;
 use crate::cursor::{MergeCursor, Source};
@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::memtable::MemtableCursor;
 use crate::range_deletes::Deleted;
 use crate::state::tombstone_gaps::{Behind, LEAST_PASSED};
-use crate::state::{Core, Version};
+use crate::state::{State, Version};
 use ats_store::{Direction, KeyRange, MayBlock, successor};
 use std::sync::Arc;
 
@@ -106,40 +106,43 @@ const MOST_AT_ONCE: u32 = 4096;
 
 /// A walk that may add gaps.
 struct FindsGaps {
-    core: Arc<Core>,
+    state: Arc<State>,
 }
 
 impl FindsGaps {
-    fn begin(core: &Arc<Core>, seq: u64) -> Option<Self> {
-        core.gaps.begin_walk(seq).then(|| FindsGaps {
-            core: Arc::clone(core),
+    fn begin(state: &Arc<State>, seq: u64) -> Option<Self> {
+        state.gaps.begin_walk(seq).then(|| FindsGaps {
+            state: Arc::clone(state),
         })
     }
 }
 
 impl Drop for FindsGaps {
     fn drop(&mut self) {
-        self.core.gaps.end_walk();
+        self.state.gaps.end_walk();
     }
 }
 
 impl Scan {
     /// A walk over a range at this moment.
     pub(crate) fn of(
-        core: &Arc<Core>,
+        state: &Arc<State>,
         key_range: KeyRange<'_>,
         direction: Direction,
     ) -> Result<Self, Error> {
-        let pinned = Arc::new(Pinned::new(Arc::clone(core)));
-        if core.options.snapshot_age.is_some() {
+        let pinned = Arc::new(Pinned::new(Arc::clone(state)));
+        if state.options.snapshot_age.is_some() {
             pinned.watch();
         }
         Scan::new(pinned, key_range, direction)
     }
 
     /// Like [`of`](Scan::of), for a walk that ends soon: it is not counted, and does not expire.
-    pub(crate) fn of_short_walk(core: &Arc<Core>, key_range: KeyRange<'_>) -> Result<Self, Error> {
-        let pinned = Arc::new(Pinned::new(Arc::clone(core)));
+    pub(crate) fn of_short_walk(
+        state: &Arc<State>,
+        key_range: KeyRange<'_>,
+    ) -> Result<Self, Error> {
+        let pinned = Arc::new(Pinned::new(Arc::clone(state)));
         Scan::new(pinned, key_range, Direction::Up)
     }
 
@@ -149,9 +152,9 @@ impl Scan {
         direction: Direction,
     ) -> Result<Self, Error> {
         let version = pinned.version()?;
-        let core = pinned.core();
-        let finding = match core.gaps.is_active() {
-            true => FindsGaps::begin(core, pinned.read_point()),
+        let state = pinned.state();
+        let finding = match state.gaps.is_active() {
+            true => FindsGaps::begin(state, pinned.read_point()),
             false => None,
         };
         let cursor = MergeCursor::new(sources(&version, key_range, pinned.read_point()));
@@ -249,7 +252,7 @@ impl Scan {
                 }
                 continue;
             }
-            let operator = self.pinned.core().options.operator.as_deref();
+            let operator = self.pinned.state().options.operator.as_deref();
             let is_record = match self.cursor.only_entry() {
                 Some((Kind::Put, value)) => {
                     self.phase = Phase::OnEntry;
@@ -258,7 +261,7 @@ impl Scan {
                 _ => {
                     self.phase = Phase::OnMade;
                     self.cursor.gather(operator, &mut self.chain);
-                    self.pinned.core().stats.on_read(self.chain.len());
+                    self.pinned.state().stats.on_read(self.chain.len());
                     let value = self.chain.value(key, operator)?;
                     if let Some(value) = &value {
                         self.value.clear();
@@ -293,7 +296,7 @@ impl Scan {
             Direction::Up => &self.low,
             Direction::Down => &self.high,
         };
-        let gaps = &self.pinned.core().gaps;
+        let gaps = &self.pinned.state().gaps;
         if gaps.is_active()
             && let Some(behind) =
                 gaps.find_behind(self.direction, bound.as_deref(), self.pinned.read_point())
@@ -334,7 +337,7 @@ impl Scan {
             self.phase = Phase::End;
             return Ok(true);
         }
-        let gaps = &self.pinned.core().gaps;
+        let gaps = &self.pinned.state().gaps;
         if !gaps.is_active() {
             return Ok(false);
         }
@@ -376,7 +379,7 @@ impl Scan {
     fn on_passed(&mut self, is_end: bool) {
         let Passed { keys, gaps, .. } = self.passed;
         if keys > 0 {
-            self.pinned.core().stats.passed.add(i64::from(keys));
+            self.pinned.state().stats.passed.add(i64::from(keys));
         }
         // Two gaps that touch become one.
         if keys >= LEAST_PASSED || gaps > 1 {
@@ -387,10 +390,10 @@ impl Scan {
     /// Tells of the gap that was found up to the present key, or up to the end of the walk.
     #[cold]
     fn add_gap(&mut self, is_end: bool) {
-        let core = self.pinned.core();
+        let state = self.pinned.state();
         if self.finding.is_none() {
-            activate_gaps(core);
-            self.finding = FindsGaps::begin(core, self.pinned.read_point());
+            activate_gaps(state);
+            self.finding = FindsGaps::begin(state, self.pinned.read_point());
         }
         if self.finding.is_none() {
             return;
@@ -414,7 +417,8 @@ impl Scan {
                 high: from,
             },
         };
-        core.gaps
+        state
+            .gaps
             .add(range, self.pinned.read_point(), self.passed.keys);
     }
 }
@@ -458,24 +462,24 @@ fn overlaps(key_range: KeyRange<'_>, first: &[u8], last: &[u8]) -> bool {
 }
 
 /// Lets walks find gaps, if they do not yet.
-fn activate_gaps(core: &Core) {
-    let write_state = core.write_state.try_lock();
+fn activate_gaps(state: &State) {
+    let write_state = state.write_state.try_lock();
     let published = write_state.as_ref().map(|state| state.last_seq);
-    core.gaps.activate(published);
+    state.gaps.activate(published);
 }
 
 /// Is told that so many keys were deleted, of which this is the last. Looks for a gap around it
 /// now and then. It is only about the speed of later walks, so nothing is read from disk for
 /// it, and no error is one of the delete.
 #[inline]
-pub(crate) fn look_for_gap(core: &Arc<Core>, deletes: u32, last: &[u8]) {
-    if let Some(deletes) = core.gaps.count_deletes(deletes) {
-        find_gap(core, last, deletes.saturating_mul(PASSED_PER_DELETE));
+pub(crate) fn look_for_gap(state: &Arc<State>, deletes: u32, last: &[u8]) {
+    if let Some(deletes) = state.gaps.count_deletes(deletes) {
+        find_gap(state, last, deletes.saturating_mul(PASSED_PER_DELETE));
     }
 }
 
 #[cold]
-fn find_gap(core: &Arc<Core>, key: &[u8], most_passed: u32) {
+fn find_gap(state: &Arc<State>, key: &[u8], most_passed: u32) {
     let above = successor(key);
     let from = KeyRange {
         low: Some(key),
@@ -486,10 +490,10 @@ fn find_gap(core: &Arc<Core>, key: &[u8], most_passed: u32) {
         high: Some(&above),
     };
     let passed = [(from, Direction::Up), (up_to, Direction::Down)].map(|(range, direction)| {
-        let mut scan = Scan::of(core, range, direction).ok()?;
+        let mut scan = Scan::of(state, range, direction).ok()?;
         scan.most_passed = most_passed;
         let _ended = scan.try_next();
         Some(scan.passed.keys)
     });
-    core.gaps.note_search(passed.into_iter().flatten().sum());
+    state.gaps.note_search(passed.into_iter().flatten().sum());
 }

@@ -5,7 +5,7 @@ use super::pinned::Pinned;
 use super::scan::Scan;
 use super::{ReadPoint, get_in};
 use crate::error::Error;
-use crate::state::Core;
+use crate::state::State;
 use crate::state::expiry::{Ending, Pin};
 use ats_store::{Direction, KeyRange, MayBlock};
 use std::sync::Arc;
@@ -35,15 +35,15 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    pub(crate) fn new(core: &Arc<Core>) -> Self {
-        let pinned = Arc::new(Pinned::new(Arc::clone(core)));
+    pub(crate) fn new(state: &Arc<State>) -> Self {
+        let pinned = Arc::new(Pinned::new(Arc::clone(state)));
         pinned.watch();
         Snapshot { pinned }
     }
 
     /// Makes one that is kept for so long, or until it ends otherwise, whether it is read or not.
-    pub(crate) fn keep(core: &Arc<Core>, age: Option<Duration>) -> Self {
-        let pinned = Arc::new(Pinned::with_count(core));
+    pub(crate) fn keep(state: &Arc<State>, age: Option<Duration>) -> Self {
+        let pinned = Arc::new(Pinned::with_count(state));
         pinned.keep(age);
         Snapshot { pinned }
     }
@@ -52,17 +52,17 @@ impl Snapshot {
     /// not used for longest.
     pub fn limit(&self, most: usize) {
         self.pinned.note_use();
-        let core = self.pinned.core();
-        core.expiry.limit(most);
-        core.background.wake_if(|| core.obsolete.is_due());
+        let state = self.pinned.state();
+        state.expiry.limit(most);
+        state.background.wake_if(|| state.obsolete.is_due());
     }
 
     /// Ends the snapshot and its clones: their readers get [`Error::Expired`], and they keep
     /// nothing.
     pub fn end(&self) {
         self.pinned.end(Ending::Ended);
-        let core = self.pinned.core();
-        core.background.wake_if(|| core.obsolete.is_due());
+        let state = self.pinned.state();
+        state.background.wake_if(|| state.obsolete.is_due());
     }
 
     /// Sets a number of the program that holds it, by which
@@ -133,7 +133,7 @@ impl Snapshot {
         let read_point = ReadPoint::At(self.pinned.read_point());
         get_in(
             may_block,
-            self.pinned.core(),
+            self.pinned.state(),
             &version,
             key,
             read_point,

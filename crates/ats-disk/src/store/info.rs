@@ -124,10 +124,10 @@ impl Info {
     }
 
     pub(crate) fn of(engine: &Engine) -> Self {
-        let core = &engine.core;
-        let version = core.versions.current_arc();
+        let state = &engine.state;
+        let version = state.versions.current_arc();
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let stats = &core.stats;
+        let stats = &state.stats;
         let runs: Vec<_> = version
             .runs
             .iter()
@@ -137,7 +137,7 @@ impl Info {
                 entries: run.meta.files.iter().map(|file| file.entries).sum(),
             })
             .collect();
-        let (pinned_files, pinned_bytes) = core.obsolete.pinned_files();
+        let (pinned_files, pinned_bytes) = state.obsolete.pinned_files();
         let cache = engine.files.cache.statistics();
         Info {
             file_bytes: runs.iter().map(|run| run.bytes).sum(),
@@ -149,10 +149,10 @@ impl Info {
             cache_bytes: cache.bytes,
             cache_hits: cache.hits,
             cache_misses: cache.misses,
-            snapshots: core.expiry.count(),
+            snapshots: state.expiry.count(),
             pinned_files,
             pinned_bytes,
-            pinned_memory: core.obsolete.pinned_memory(),
+            pinned_memory: state.obsolete.pinned_memory(),
             groups: load(&stats.groups),
             batches: load(&stats.batches),
             batch_bytes: load(&stats.batch_bytes),
@@ -163,7 +163,7 @@ impl Info {
             compactions: load(&stats.compactions),
             compaction_read_bytes: load(&stats.compaction_read_bytes),
             compaction_written_bytes: load(&stats.compaction_written_bytes),
-            debt: core.debt(),
+            debt: state.debt(),
             refused_merges: load(&stats.refused_merges),
             stalls: load(&stats.stalls),
             stalled: Duration::from_nanos(load(&stats.stalled_ns)),
@@ -172,8 +172,8 @@ impl Info {
             passed_keys: u64::try_from(stats.passed.sum()).unwrap_or(0),
             merged_reads: std::array::from_fn(|class| load(&stats.chains[class])),
             background_errors: load(&stats.background_errors),
-            last_error: core.status.background_error(),
-            read_only: core.status.check_writable().err(),
+            last_error: state.status.background_error(),
+            read_only: state.status.check_writable().err(),
         }
     }
 }

@@ -25,7 +25,7 @@ use crate::options::Options;
 use crate::run_file::{BlockCache, file_number};
 use crate::state::memory;
 use crate::state::write_state::WriteState;
-use crate::state::{Core, Sealed, Version};
+use crate::state::{Sealed, State, Version};
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::io;
@@ -93,19 +93,19 @@ pub(crate) fn open(
         runs: Vec::new(),
     };
     let write_state = WriteState::new(Journal::new(next_journal), last_seq);
-    let core = Core::new(store, directory, options, version, write_state);
-    let core = Arc::new(core);
-    let files = Files::new(Arc::clone(&core), manifest, cache);
+    let state = State::new(store, directory, options, version, write_state);
+    let state = Arc::new(state);
+    let files = Files::new(Arc::clone(&state), manifest, cache);
     let metas = files.manifest.lock().contents().runs.clone();
     let runs = metas.iter().map(|meta| files.open_run(meta, &[]));
     let runs = runs.collect::<Result<_, _>>()?;
-    core.versions.exchange(|version| version.with_runs(runs));
+    state.versions.exchange(|version| version.with_runs(runs));
     files.reserve.note_largest_file();
     let engine = Engine::new(files);
     let mut new_files = Vec::new();
     if is_new {
         for (name, bytes) in beside {
-            new_files.push((*name, write_new(&*engine.core.directory, name, bytes)?));
+            new_files.push((*name, write_new(&*engine.state.directory, name, bytes)?));
         }
     }
     if !is_read_only && !is_left_whole {
@@ -137,7 +137,7 @@ fn take_over(engine: &Engine, new_files: &[NewFile<'_>]) -> Result<(), Error> {
 fn leave_journals(engine: &Engine) -> Result<(), Error> {
     while engine.flusher.flush_one()? {}
     let (last_seq, journal) = {
-        let write_state = engine.core.write_state.lock();
+        let write_state = engine.state.write_state.lock();
         (write_state.last_seq, write_state.journal.number())
     };
     let mut manifest = engine.files.manifest.lock();
