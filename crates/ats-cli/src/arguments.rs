@@ -261,7 +261,7 @@ pub(crate) enum Format {
     Hex,
 }
 
-/// The name and the version of a merge operator.
+/// Returns the name and the version of a merge operator.
 fn operator(argument: &str) -> Result<(String, u32), String> {
     let parts = argument.rsplit_once(':');
     let parts = parts.and_then(|(name, version)| Some((name.to_owned(), version.parse().ok()?)));

@@ -24,7 +24,8 @@ pub(crate) fn run(source: Option<PathBuf>, arguments: &[String]) -> Outcome {
     Outcome::of_program("make", "ats bench", make.status())
 }
 
-/// The folder with the source that is this one or above it, or that the command was built in.
+/// Returns the folder with the source that is this one or above it, or that the command was built
+/// in.
 fn source_around() -> Option<PathBuf> {
     let starts = [env::current_dir().ok(), env::current_exe().ok()];
     let folders = starts.iter().flatten().flat_map(|start| start.ancestors());

@@ -50,7 +50,7 @@ impl Outcome {
         }
     }
 
-    /// The outcome of a command that has found faults, or none.
+    /// Makes the outcome of a command that has found faults, or none.
     pub(crate) fn of_faults(has_faults: bool) -> Self {
         match has_faults {
             true => Outcome::FaultsFound,

@@ -14,7 +14,7 @@ pub(crate) fn print_json(value: &Value) -> io::Result<()> {
     out.flush()
 }
 
-/// A number of bytes for people.
+/// Returns a number of bytes for people.
 pub(crate) fn bytes(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     if bytes < 1024 {

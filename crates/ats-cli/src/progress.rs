@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 pub(crate) struct Bar(ProgressBar);
 
 impl Bar {
-    /// A bar for work with this name.
+    /// Makes a bar for work with this name.
     pub(crate) fn new(what: &'static str, output: Output) -> Self {
         let target = match output.quiet {
             true => ProgressDrawTarget::hidden(),

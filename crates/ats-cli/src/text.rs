@@ -20,7 +20,7 @@ fn hex(bytes: &[u8]) -> String {
     text
 }
 
-/// Bytes as a format shows them.
+/// Returns the bytes as a format shows them.
 pub(crate) fn format_bytes(bytes: &[u8], format: Format) -> String {
     match format {
         Format::Escaped => escape(bytes),

@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &TryArguments) -> Outcome {
     Outcome::of_program("erl", "ats try", erl.status())
 }
 
-/// The modules of the application that this command was installed with, or built with.
+/// Returns the modules of the application that this command was installed with, or built with.
 fn ebin_around_command() -> Option<PathBuf> {
     let command = std::env::current_exe().ok()?;
     let builds = ["ebin", "_build/default/lib/ats/ebin"].map(Path::new);

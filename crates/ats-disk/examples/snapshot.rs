@@ -10,7 +10,7 @@ use std::thread;
 const TOTAL: u64 = 1000;
 const WRITES: u64 = 10_000;
 
-/// The sum of all accounts.
+/// Returns the sum of all accounts.
 fn sum(snapshot: &Snapshot) -> Result<u64, Error> {
     let mut scan = snapshot.scan(KeyRange::default(), Direction::Up)?;
     let mut sum = 0;

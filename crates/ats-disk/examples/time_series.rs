@@ -14,7 +14,7 @@ fn key(sensor: &str, minute: u64) -> Vec<u8> {
     [sensor.as_bytes(), b"/", &minute.to_be_bytes()].concat()
 }
 
-/// The first samples of a range in a direction, as minutes and values.
+/// Returns the first samples of a range in a direction, as minutes and values.
 fn samples(
     store: &DiskStore,
     range: KeyRange<'_>,

@@ -73,13 +73,13 @@ impl AtomicStore {
         }
     }
 
-    /// The store itself.
+    /// Returns the store itself.
     #[must_use]
     pub fn store(&self) -> &DiskStore {
         &self.store
     }
 
-    /// The records as they are at this moment, as a store that nothing changes. O(1).
+    /// Returns the records as they are at this moment, as a store that nothing changes. O(1).
     #[must_use]
     pub fn freeze(&self) -> Box<dyn Store> {
         self.store.snapshot().into_store()
@@ -320,7 +320,7 @@ impl AtomicStore {
         Ok(taken)
     }
 
-    /// The record at an end. The caller has locked no key, or this was called before.
+    /// Returns the record at an end. The caller has locked no key, or this was called before.
     pub(crate) fn end(
         &self,
         may_block: Option<MayBlock>,

@@ -137,7 +137,7 @@ impl Worker {
         })
     }
 
-    /// The time until there may be something to do, when there is nothing now.
+    /// Returns the time until there may be something to do, when there is nothing now.
     fn rest(&self) -> Result<Turn, Error> {
         let until_deadline = self
             .state()

@@ -79,9 +79,9 @@ pub struct BagStore {
 }
 
 impl BagStore {
-    /// A bag store on a store, of which nothing else writes. `has_shared` tells whether the store
-    /// may have been written as an [`AtomicStore`], with all values of a key in one record: such
-    /// keys are rewritten when they change, and by [`rewrite`](BagStore::rewrite).
+    /// Makes a bag store on a store, of which nothing else writes. `has_shared` tells whether the
+    /// store may have been written as an [`AtomicStore`], with all values of a key in one record:
+    /// such keys are rewritten when they change, and by [`rewrite`](BagStore::rewrite).
     #[must_use]
     pub fn new(store: DiskStore, identity: Arc<dyn BagValues>, has_shared: bool) -> Self {
         BagStore {
@@ -91,13 +91,14 @@ impl BagStore {
         }
     }
 
-    /// The store of the records.
+    /// Returns the store of the records.
     #[must_use]
     pub fn records(&self) -> &AtomicStore {
         &self.atomic
     }
 
-    /// The keys and their values as they are at this moment, as a store that nothing changes. O(1).
+    /// Returns the keys and their values as they are at this moment, as a store that nothing
+    /// changes. O(1).
     #[must_use]
     pub fn freeze(&self) -> Box<dyn Store> {
         self.atomic.store().snapshot().into_bag_store()
@@ -166,7 +167,7 @@ impl BagStore {
         self.has_shared.load(Ordering::Acquire)
     }
 
-    /// The values of a key if they are one record.
+    /// Returns the values of a key if they are one record.
     fn find_shared(
         &self,
         may_block: Option<MayBlock>,
@@ -186,12 +187,12 @@ impl BagStore {
         Ok(adding.push_all(batch, key, split_values(values))? - 1)
     }
 
-    /// The values of a key, to be changed.
+    /// Returns the values of a key, to be changed.
     fn group(&self, may_block: Option<MayBlock>, key: &[u8]) -> Result<KeyValues, Error> {
         self.read(may_block, KeyValues::to_change(), key)
     }
 
-    /// A group with the values of a key.
+    /// Returns a group with the values of a key.
     fn read(
         &self,
         may_block: Option<MayBlock>,
@@ -211,8 +212,8 @@ impl BagStore {
         })
     }
 
-    /// The keys of the records that have a value equal to this one, which has this hash; at most so
-    /// many.
+    /// Returns the keys of the records that have a value equal to this one, which has this hash; at
+    /// most so many.
     fn equal(
         &self,
         may_block: Option<MayBlock>,
@@ -349,7 +350,7 @@ impl BagStore {
         self.atomic.write(may_block, &batch, &bounds)
     }
 
-    /// The key at an end, with its values.
+    /// Returns the key at an end, with its values.
     fn end(
         &self,
         may_block: Option<MayBlock>,
@@ -364,9 +365,9 @@ impl BagStore {
     }
 }
 
-/// The key and the value of a record that a [`BagStore`] has written for one value of a key. `None`
-/// if the record is another one. Of a store of another kind, a record that looks like that is
-/// unlikely.
+/// Returns the key and the value of a record that a [`BagStore`] has written for one value of a
+/// key. `None` if the record is another one. Of a store of another kind, a record that looks like
+/// that is unlikely.
 #[must_use]
 pub fn one_of_several<'a>(key: &'a [u8], value: &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
     match Record::read(key, value) {
@@ -375,7 +376,7 @@ pub fn one_of_several<'a>(key: &'a [u8], value: &'a [u8]) -> Option<(&'a [u8], &
     }
 }
 
-/// The key and the values of a record that a [`BagStore`] has written.
+/// Returns the key and the values of a record that a [`BagStore`] has written.
 ///
 /// # Errors
 /// [`Error::Corrupt`] if it has not.
@@ -595,7 +596,7 @@ impl Store for BagStore {
         )?)
     }
 
-    /// Number of keys. O(n).
+    /// Returns the number of keys. O(n).
     fn len(&self, may_block: Option<MayBlock>) -> Result<usize, ats_store::Error> {
         self.sum(may_block, &|_| 1)
     }
@@ -716,7 +717,7 @@ impl Bags for BagStore {
 struct BagView(Snapshot);
 
 impl Snapshot {
-    /// The snapshot of a [`BagStore`], as a store that nothing changes.
+    /// Returns the snapshot of a [`BagStore`], as a store that nothing changes.
     #[must_use]
     pub fn into_bag_store(self) -> Box<dyn Store> {
         Box::new(SnapshotStore(BagView(self)))

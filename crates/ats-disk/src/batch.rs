@@ -186,7 +186,7 @@ impl Batch {
         self.count_change = CountChange::default();
     }
 
-    /// Number of changes.
+    /// Returns the number of changes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.count as usize
@@ -198,7 +198,7 @@ impl Batch {
         self.count == 0
     }
 
-    /// Bytes that the changes take in the journal.
+    /// Returns the bytes that the changes take in the journal.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes.len()
@@ -209,12 +209,12 @@ impl Batch {
         self.count_change = change;
     }
 
-    /// The change of the number of records.
+    /// Returns the change of the number of records.
     pub(crate) fn count_change(&self) -> CountChange {
         self.count_change
     }
 
-    /// Number of changes that delete a key, and the last such key.
+    /// Returns the number of changes that delete a key, and the last such key.
     pub(crate) fn deleted_keys(&self) -> (u32, &[u8]) {
         (self.deletes, &self.bytes[self.last_deleted.clone()])
     }
@@ -224,7 +224,7 @@ impl Batch {
         !self.writes
     }
 
-    /// The keys that get a value or an operand.
+    /// Returns the keys that get a value or an operand.
     pub(crate) fn written_keys(&self) -> impl Iterator<Item = &[u8]> + Clone {
         BatchItems::new(&self.bytes).filter_map(|item| match item {
             Ok(BatchItem::Write { kind, key, .. }) if kind != Kind::Delete => Some(key),
@@ -232,7 +232,7 @@ impl Batch {
         })
     }
 
-    /// The keys that are changed, unless a range is.
+    /// Returns the keys that are changed, unless a range is.
     pub(crate) fn changed_keys(&self) -> Option<Vec<&[u8]>> {
         let keys = BatchItems::new(&self.bytes).map(|item| match item {
             Ok(BatchItem::Write { key, .. }) => Some(key),

@@ -163,7 +163,7 @@ fn read_beside(state: &State, names: &[&str]) -> Result<Vec<Vec<u8>>, Error> {
 }
 
 impl Captured {
-    /// The numbers of the journals of its sealed memtables.
+    /// Returns the numbers of the journals of its sealed memtables.
     fn journals(&self) -> Range<u64> {
         let oldest = self.version.sealed.last();
         let first = oldest.map_or(self.next_journal, |oldest| oldest.next_journal - 1);
@@ -172,7 +172,7 @@ impl Captured {
 }
 
 impl<'d> Earlier<'d> {
-    /// The files of an earlier checkpoint; none if it is of another store.
+    /// Makes the files of an earlier checkpoint; none if it is of another store.
     fn read(directory: &'d StoreDirectory, store: u128) -> Result<Self, Error> {
         let directory = &*directory.directory;
         let (contents, _) = Manifest::read(directory)?.ok_or(Error::Missing)?;

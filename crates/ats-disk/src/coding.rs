@@ -85,7 +85,7 @@ impl<'a> Decoder<'a> {
         Decoder { rest: bytes }
     }
 
-    /// The bytes that are not read yet.
+    /// Returns the bytes that are not read yet.
     pub(crate) fn rest(&self) -> &'a [u8] {
         self.rest
     }
@@ -107,27 +107,27 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// The next `len` bytes.
+    /// Returns the next `len` bytes.
     pub(crate) fn take(&mut self, len: usize) -> Result<&'a [u8], Damaged> {
         let (taken, rest) = self.rest.split_at_checked(len).ok_or(ENDS_EARLY)?;
         self.rest = rest;
         Ok(taken)
     }
 
-    /// A byte string.
+    /// Returns a byte string.
     pub(crate) fn bytes(&mut self) -> Result<&'a [u8], Damaged> {
         let len = self.count()?;
         self.take(len)
     }
 
-    /// The next bytes, of a number that the type knows.
+    /// Returns the next bytes, of a number that the type knows.
     pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Damaged> {
         let (taken, rest) = self.rest.split_first_chunk().ok_or(ENDS_EARLY)?;
         self.rest = rest;
         Ok(*taken)
     }
 
-    /// The next byte.
+    /// Returns the next byte.
     pub(crate) fn byte(&mut self) -> Result<u8, Damaged> {
         let [byte] = self.array()?;
         Ok(byte)

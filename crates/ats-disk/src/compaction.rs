@@ -46,8 +46,8 @@ impl Claims {
         self.reserved.iter().any(|up_to| has_up_to(run, *up_to))
     }
 
-    /// The compaction that goes on: one that was begun, before the store was opened or until it was
-    /// broken off, if all that it reads is free, and is wanted.
+    /// Returns the compaction that goes on: one that was begun, before the store was opened or
+    /// until it was broken off, if all that it reads is free, and is wanted.
     fn find_begun<'b>(
         &self,
         begun: &'b [CompactionMeta],
@@ -94,7 +94,8 @@ enum Wanted {
 }
 
 impl Wanted {
-    /// The sequence number up to which the runs have changes; `None` if that does not matter.
+    /// Returns the sequence number up to which the runs have changes; `None` if that does not
+    /// matter.
     fn up_to(self) -> Option<u64> {
         match self {
             Wanted::Due | Wanted::Idle | Wanted::Small(_) => None,
@@ -102,7 +103,7 @@ impl Wanted {
         }
     }
 
-    /// The runs without those that are newer, which are as if they were not there.
+    /// Returns the runs without those that are newer, which are as if they were not there.
     fn of(self, runs: &[Arc<StoredRun>]) -> &[Arc<StoredRun>] {
         let up_to = self.up_to().unwrap_or(u64::MAX);
         &runs[runs.partition_point(|run| !has_up_to(run, up_to))..]
@@ -113,7 +114,7 @@ impl Wanted {
         matches!(self, Wanted::All(_))
     }
 
-    /// The most bytes of a run.
+    /// Returns the most bytes of a run.
     fn most_bytes(self) -> u64 {
         match self {
             Wanted::Small(bytes) => bytes,
@@ -121,7 +122,7 @@ impl Wanted {
         }
     }
 
-    /// The work that few runs are worth; `None` if all are compacted.
+    /// Returns the work that few runs are worth; `None` if all are compacted.
     fn effort(self, fan_in: usize) -> Option<policy::Effort> {
         match self {
             Wanted::Due => Some(policy::Effort::due(fan_in)),
@@ -178,7 +179,7 @@ impl Compactor {
         }
     }
 
-    /// The number of runs that compactions read.
+    /// Returns the number of runs that compactions read.
     pub(crate) fn runs(&self) -> usize {
         self.claims.lock().claimed.len()
     }
@@ -226,7 +227,7 @@ impl Compactor {
         self.compact_claimed(wanted, &mut |_| ControlFlow::Continue(()))
     }
 
-    /// The number of reserved runs, and whether a compaction reads some of them.
+    /// Returns the number of reserved runs, and whether a compaction reads some of them.
     pub(crate) fn reserved_runs(&self, reservation: &Reservation<'_>) -> (usize, bool) {
         let claims = self.claims.lock();
         let version = self.state.versions.current();
@@ -315,8 +316,8 @@ impl Compactor {
     }
 }
 
-/// The approximate bytes of older runs that a run has deleted: of each delete of a key a record of
-/// the oldest, and the files of which all keys are in a deleted range.
+/// Returns the approximate bytes of older runs that a run has deleted: of each delete of a key a
+/// record of the oldest, and the files of which all keys are in a deleted range.
 fn deleted_bytes(run: &StoredRun, older: &[Arc<StoredRun>]) -> u64 {
     let Some(oldest) = older.last() else {
         return 0;

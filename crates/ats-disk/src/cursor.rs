@@ -30,12 +30,12 @@ pub(crate) trait Cursor: Send {
     /// Goes on to the next key in the direction of the last `seek`. Not at the end.
     fn advance(&mut self, may_block: Option<MayBlock>) -> Result<(), Error>;
 
-    /// The key on which it stands; `None` at the end.
+    /// Returns the key on which it stands; `None` at the end.
     fn key(&self) -> Option<&[u8]>;
 
-    /// The number of entries of the key: at least 1. Not at the end.
+    /// Returns the number of entries of the key: at least 1. Not at the end.
     fn entries(&self) -> usize;
 
-    /// The entry with this number, from the newest, 0, to the oldest.
+    /// Returns the entry with this number, from the newest, 0, to the oldest.
     fn entry(&self, index: usize) -> (Kind, &[u8]);
 }

@@ -75,7 +75,7 @@ impl StoreDirectory {
         })
     }
 
-    /// The names of all files, in any order.
+    /// Returns the names of all files, in any order.
     ///
     /// # Errors
     /// [`Error::Io`].

@@ -118,8 +118,8 @@ impl Files {
         Ok(())
     }
 
-    /// The error of a manifest that was not written. If it is unknown whether it was, nothing may
-    /// be written any more.
+    /// Returns the error of a manifest that was not written. If it is unknown whether it was,
+    /// nothing may be written any more.
     fn manifest_error(&self, error: WriteError) -> Error {
         match error {
             WriteError::Refused(error) => error,
@@ -234,12 +234,12 @@ impl Files {
         Ok(true)
     }
 
-    /// A number for a file or a run, which no other has had.
+    /// Returns a number for a file or a run, which no other has had.
     pub(crate) fn new_number(&self) -> u64 {
         self.next_number.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// A new file for a run.
+    /// Returns a new file for a run.
     pub(crate) fn begin_file(&self, number: u64) -> Result<FileWriter, Error> {
         let name = file_name(number);
         let file = self
@@ -250,7 +250,8 @@ impl Files {
         Ok(FileWriter::new(file, self.identity(number), &self.settings))
     }
 
-    /// The contents of a manifest that has these runs, of which all changes up to `flushed` are.
+    /// Returns the contents of a manifest that has these runs, of which all changes up to `flushed`
+    /// are.
     pub(crate) fn contents_of(
         &self,
         runs: &[Arc<StoredRun>],

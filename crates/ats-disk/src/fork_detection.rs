@@ -14,7 +14,7 @@ extern "C" fn on_fork() {
     FORKS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// The number of forks that lead from the process that asked first to this one.
+/// Returns the number of forks that lead from the process that asked first to this one.
 pub(crate) fn fork_count() -> u64 {
     static REGISTERED: Once = Once::new();
     // Forks go unnoticed in a process that has too little memory for the handler.

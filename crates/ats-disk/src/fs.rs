@@ -46,7 +46,7 @@ pub trait FileSystem: Send + Sync + 'static {
     /// other errors of the system.
     fn open_dir(&self, path: &Path) -> io::Result<Arc<dyn Directory>>;
 
-    /// The time since some moment. It does not go back.
+    /// Returns the time since some moment. It does not go back.
     fn now(&self) -> Duration;
 
     /// Lets the thread sleep for this long.
@@ -75,7 +75,7 @@ pub trait Directory: Send + Sync {
     /// process or of another one, and the two cannot share it.
     fn lock(&self, sharing: Sharing) -> io::Result<Box<dyn Any + Send + Sync>>;
 
-    /// The names of the files, in any order.
+    /// Returns the names of the files, in any order.
     fn list(&self) -> io::Result<Vec<String>>;
 
     /// Makes a file.
@@ -151,7 +151,7 @@ pub trait File: Send + Sync {
     /// Makes the content and the length durable.
     fn sync(&self) -> io::Result<()>;
 
-    /// The number of bytes.
+    /// Returns the number of bytes.
     fn len(&self) -> io::Result<u64>;
 
     /// Truncates the file, or makes it longer with zeros.
@@ -169,7 +169,8 @@ pub trait File: Send + Sync {
     /// before the first of them is synced wait for the disk together, where the system can do that.
     fn will_sync(&self) {}
 
-    /// The time since 1970 at which the content was changed last; `None` if nothing keeps that.
+    /// Returns the time since 1970 at which the content was changed last; `None` if nothing keeps
+    /// that.
     fn modified(&self) -> io::Result<Option<Duration>> {
         Ok(None)
     }

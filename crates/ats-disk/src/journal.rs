@@ -16,12 +16,12 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// The name of the journal with this number.
+/// Returns the name of the journal with this number.
 pub(crate) fn name(number: u64) -> String {
     format!("journal-{number:08}")
 }
 
-/// The number of the journal with this name.
+/// Returns the number of the journal with this name.
 pub(crate) fn number(name: &str) -> Option<u64> {
     let digits = name.strip_prefix("journal-")?;
     let number = digits.parse().ok()?;
@@ -31,7 +31,7 @@ pub(crate) fn number(name: &str) -> Option<u64> {
 /// Bytes of a record before the changes: the sequence number of the first, and how many there are.
 pub(crate) const PREFIX_BYTES: usize = 12;
 
-/// The beginning of a record.
+/// Returns the beginning of a record.
 pub(crate) fn prefix(first_seq: u64, changes: u32) -> [u8; PREFIX_BYTES] {
     let mut prefix = [0; PREFIX_BYTES];
     prefix[..8].copy_from_slice(&first_seq.to_le_bytes());
@@ -67,7 +67,7 @@ pub(crate) struct Journal {
     marked: Position,
 }
 
-/// The end of the journal with this number, before the first write.
+/// Returns the end of the journal with this number, before the first write.
 fn start(number: u64) -> Position {
     Position {
         number,
@@ -76,7 +76,7 @@ fn start(number: u64) -> Position {
 }
 
 impl Journal {
-    /// The journal with this number, before the first write.
+    /// Makes the journal with this number, before the first write.
     pub(crate) fn new(number: u64) -> Self {
         Journal {
             log: None,
@@ -155,7 +155,7 @@ impl Journal {
         self.number
     }
 
-    /// The number of the first journal that was begun since the store was opened.
+    /// Returns the number of the first journal that was begun since the store was opened.
     pub(crate) fn first_own(&self) -> u64 {
         self.first_own
     }
@@ -206,7 +206,7 @@ impl Journal {
         forgotten.map(|(_, file)| file).collect()
     }
 
-    /// The files that must be synced to make all durable that was written so far.
+    /// Returns the files that must be synced to make all durable that was written so far.
     pub(crate) fn to_sync(&self) -> ToSync {
         let unsynced = self.unsynced.iter().map(|(_, file)| Arc::clone(file));
         let mut files: Vec<_> = unsynced.collect();

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-/// The number of bytes that two keys have in common at their beginning.
+/// Returns the number of bytes that two keys have in common at their beginning.
 ///
 /// Keys are short. For them this, in place, is several times as fast as a call of the function of
 /// the C library for long memory.
@@ -32,15 +32,15 @@ pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     at
 }
 
-/// The order of two keys.
+/// Returns the order of two keys.
 #[inline]
 pub(crate) fn compare(a: &[u8], b: &[u8]) -> Ordering {
     let common = common_prefix(a, b);
     a.get(common).cmp(&b.get(common))
 }
 
-/// The first eight bytes of a key as a number, in which missing bytes are zero. Two keys whose
-/// heads differ are in the order of their heads.
+/// Returns the first eight bytes of a key as a number, in which missing bytes are zero. Two keys
+/// whose heads differ are in the order of their heads.
 #[inline]
 pub(crate) fn head(key: &[u8]) -> u64 {
     match key.first_chunk() {

@@ -51,7 +51,7 @@ pub(crate) struct LogIdentity {
 }
 
 impl LogIdentity {
-    /// The seed of the checksums of this log.
+    /// Returns the seed of the checksums of this log.
     fn seed(&self) -> u64 {
         let mut hash = Xxh3::new();
         hash.update(&self.store.to_le_bytes());
@@ -60,7 +60,7 @@ impl LogIdentity {
         hash.digest()
     }
 
-    /// The bytes with which the file begins.
+    /// Returns the bytes with which the file begins.
     pub(crate) fn header(&self) -> [u8; HEADER_BYTES] {
         let mut header = [0; HEADER_BYTES];
         header[..8].copy_from_slice(&MAGIC);
@@ -73,8 +73,8 @@ impl LogIdentity {
         header
     }
 
-    /// The identity that a header tells. `Ok(None)` if it is none: it was never finished, or it was
-    /// spoilt.
+    /// Returns the identity that a header tells. `Ok(None)` if it is none: it was never finished,
+    /// or it was spoilt.
     pub(crate) fn from_header(header: &[u8], file: &str) -> Result<Option<Self>, Error> {
         if header.len() < HEADER_BYTES || header[..8] != MAGIC {
             return Ok(None);
@@ -147,7 +147,7 @@ impl Head {
         head
     }
 
-    /// The head at a position; `None` if there is none.
+    /// Returns the head at a position; `None` if there is none.
     fn decode(head: &[u8], seed: u64, at: Position) -> Option<Self> {
         let length = u32_at(head, 4);
         if length == 0 || u32_at(head, 0) != head_checksum(head, seed, at.offset) {
@@ -165,13 +165,13 @@ impl Head {
         })
     }
 
-    /// Bytes from the beginning of the record to that of the next.
+    /// Returns the bytes from the beginning of the record to that of the next.
     fn record_bytes(&self) -> u64 {
         record_bytes(u64::from(self.length))
     }
 }
 
-/// Bytes of a record with a payload of this length.
+/// Returns the bytes of a record with a payload of this length.
 fn record_bytes(payload: u64) -> u64 {
     (HEAD_BYTES as u64 + payload).next_multiple_of(ALIGNMENT as u64)
 }

@@ -50,7 +50,8 @@ struct Log {
 }
 
 impl Manifest {
-    /// The contents of the manifest of a store, and the number of its log; `None` if there is none.
+    /// Returns the contents of the manifest of a store, and the number of its log; `None` if there
+    /// is none.
     pub(crate) fn read(directory: &dyn Directory) -> Result<Option<(Contents, u64)>, Error> {
         let file = match directory.open(NAME) {
             Ok(file) => file,
@@ -84,7 +85,7 @@ impl Manifest {
         Ok(Some((contents, log.identity().number)))
     }
 
-    /// The manifest that has these contents and a log with this number.
+    /// Makes the manifest that has these contents and a log with this number.
     pub(crate) fn new(directory: Arc<dyn Directory>, contents: Contents, number: u64) -> Self {
         Manifest {
             directory,

@@ -19,7 +19,7 @@ pub(crate) struct Median {
 /// restart points, and beside them.
 pub(crate) const FEW: usize = 32;
 
-/// The middle of numbers, of which there is one at least.
+/// Returns the middle of numbers, of which there is one at least.
 pub(crate) fn middle(numbers: &Range<usize>) -> usize {
     numbers.start + numbers.len() / 2
 }

@@ -310,18 +310,19 @@ impl Memtable {
         Reading::End
     }
 
-    /// The keys of ranges that were deleted up to `seq`: all that is older than the memtable is
-    /// deleted there. O(n log n); for all ranges, only the first time after one was deleted.
+    /// Returns the keys of ranges that were deleted up to `seq`: all that is older than the
+    /// memtable is deleted there. O(n log n); for all ranges, only the first time after one was
+    /// deleted.
     pub(crate) fn range_deletes(&self, seq: u64) -> Arc<RangeSet> {
         self.range_deletes.set(seq)
     }
 
-    /// The keys of ranges that were deleted after `after` and up to `seq`. O(n log n).
+    /// Returns the keys of ranges that were deleted after `after` and up to `seq`. O(n log n).
     pub(crate) fn range_deletes_between(&self, after: u64, seq: u64) -> RangeSet {
         self.range_deletes.set_between(after, seq)
     }
 
-    /// The sequence number of the newest version of a key up to `seq`; 0 if there is none.
+    /// Returns the sequence number of the newest version of a key up to `seq`; 0 if there is none.
     fn newest_seq(history: History<'_>, seq: u64) -> u64 {
         // SAFETY: the newest link is one of the list of this key, whose nodes live as long as the
         // guard of `history` (MEMTABLE-4).
@@ -343,8 +344,9 @@ impl Memtable {
         self.range_deletes.as_of(seq).map(Deleted::as_of)
     }
 
-    /// The median of a range, which is a key; `None` if it has few keys. O(log n) if the keys of
-    /// the range have been counted since they were written, else O(those that were written since).
+    /// Returns the median of a range, which is a key; `None` if it has few keys. O(log n) if the
+    /// keys of the range have been counted since they were written, else O(those that were written
+    /// since).
     pub(crate) fn median(&self, low: &[u8], high: Option<&[u8]>) -> Option<Median> {
         let guard = ats_sync::pin();
         let low = Some(low);
@@ -373,17 +375,17 @@ impl Memtable {
         self.range_deletes.is_empty() && self.tree.is_empty()
     }
 
-    /// Number of keys. O(1), unless many threads write.
+    /// Returns the number of keys. O(1), unless many threads write.
     pub(crate) fn len(&self) -> usize {
         self.tree.len()
     }
 
-    /// Bytes of memory. O(1), unless many threads write.
+    /// Returns the bytes of memory. O(1), unless many threads write.
     pub(crate) fn bytes(&self) -> usize {
         self.tree.bytes() + self.node_bytes.load(Ordering::Relaxed) + self.range_deletes.bytes()
     }
 
-    /// The versions of a key, the newest first.
+    /// Returns the versions of a key, the newest first.
     #[cfg(test)]
     fn versions(&self, key: &[u8]) -> Vec<tests::KeptVersion> {
         let guard = ats_sync::pin();

@@ -56,7 +56,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// A fault of which no keys are lost.
+    /// Makes a fault of which no keys are lost.
     pub fn new(file: &str, offset: Option<u64>, what: impl fmt::Display) -> Self {
         Fault {
             file: file.to_owned(),

@@ -178,7 +178,8 @@ impl State {
         }
     }
 
-    /// The member that takes the next turn, if there is one, and `true` if it is a long one.
+    /// Returns the member that takes the next turn, if there is one, and `true` if it is a long
+    /// one.
     fn next(&mut self, most_long: usize) -> Option<(u64, Arc<dyn Member>, bool)> {
         while let Some(ticket) = self.urgent.pop_front() {
             if let Some(entry) = self.members.get_mut(&ticket)
@@ -231,7 +232,7 @@ impl State {
 }
 
 impl Pool {
-    /// A pool without threads, which begin with the first member.
+    /// Makes a pool without threads, which begin with the first member.
     fn new(name: &'static str, threads: usize, is_nice: bool) -> Self {
         Pool {
             name,
@@ -245,7 +246,8 @@ impl Pool {
         }
     }
 
-    /// The threads that write memtables and compact runs: one more than there are processors.
+    /// Returns the threads that write memtables and compact runs: one more than there are
+    /// processors.
     pub(crate) fn of_work() -> Arc<Self> {
         static POOL: ArcSwapOption<Pool> = ArcSwapOption::const_empty();
         Pool::of_process(&POOL, || {
@@ -254,13 +256,13 @@ impl Pool {
         })
     }
 
-    /// The threads that sync at intervals.
+    /// Returns the threads that sync at intervals.
     pub(crate) fn of_syncs() -> Arc<Self> {
         static POOL: ArcSwapOption<Pool> = ArcSwapOption::const_empty();
         Pool::of_process(&POOL, || Pool::new("ats-disk-sync", SYNC_THREADS, false))
     }
 
-    /// The pool of this process and of no copy.
+    /// Returns the pool of this process and of no copy.
     fn of_process(pool: &ArcSwapOption<Pool>, make: impl Fn() -> Pool) -> Arc<Self> {
         loop {
             let found = pool.load_full();

@@ -27,7 +27,7 @@ pub(crate) enum CountChange {
 }
 
 impl CountChange {
-    /// The effect of this change and a later one together.
+    /// Makes the effect of this change and a later one together.
     pub(crate) fn then(self, later: Self) -> Self {
         use CountChange::{By, To, Unknown};
         match (self, later) {
@@ -57,7 +57,7 @@ impl RecordCount {
     /// The number that is published if it is not known.
     pub(crate) const UNKNOWN: i64 = i64::MIN;
 
-    /// The number that is published.
+    /// Returns the number that is published.
     pub(crate) fn published_value(&self) -> i64 {
         self.known.unwrap_or(Self::UNKNOWN)
     }

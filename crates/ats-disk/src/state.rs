@@ -62,7 +62,7 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// The shared state of a store with this identifier.
+    /// Makes the shared state of a store with this identifier.
     pub(crate) fn new(
         store: u128,
         directory: StoreDirectory,
@@ -96,7 +96,8 @@ impl State {
             .release(&*self.file_system, self.status.is_forked());
     }
 
-    /// The back-pressure on writes: that of the store, and that of all stores that share memory.
+    /// Returns the back-pressure on writes: that of the store, and that of all stores that share
+    /// memory.
     pub(crate) fn back_pressures(&self) -> impl Iterator<Item = &BackPressure> {
         let shared = self.share.as_ref().map(|_| memory::back_pressure());
         iter::once(&self.back_pressure).chain(shared)
@@ -112,7 +113,7 @@ impl State {
         }
     }
 
-    /// The bytes of memory with which a memtable is full, where there is no lack of room.
+    /// Returns the bytes of memory with which a memtable is full, where there is no lack of room.
     pub(crate) fn full_memtable_bytes(&self) -> usize {
         let own = self.options.memtable_bytes;
         own.unwrap_or_else(memory::memtable_bytes)
@@ -125,7 +126,8 @@ impl State {
         }
     }
 
-    /// The bytes of the runs beyond those that they should have: see [`back_pressure::debt`].
+    /// Returns the bytes of the runs beyond those that they should have: see
+    /// [`back_pressure::debt`].
     pub(crate) fn debt(&self) -> usize {
         back_pressure::debt(self.versions.current().runs.len(), self.options.fan_in)
     }

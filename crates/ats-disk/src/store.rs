@@ -176,7 +176,7 @@ impl DiskStore {
         &self.owner.engine
     }
 
-    /// The operator that merges operands.
+    /// Returns the operator that merges operands.
     pub(crate) fn operator(&self) -> Option<&dyn MergeOperator> {
         self.state().options.operator.as_deref()
     }
@@ -259,7 +259,7 @@ impl DiskStore {
         self.write_with(batch, self.durability())
     }
 
-    /// The durability of writes that name no other.
+    /// Returns the durability of writes that name no other.
     pub(crate) fn durability(&self) -> Durability {
         self.state().options.durability
     }
@@ -298,7 +298,7 @@ impl DiskStore {
         Ok(())
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     ///
     /// # Errors
     /// [`Error::Io`] or [`Error::Corrupt`] if a file cannot be read, [`Error::Merge`] if the
@@ -345,7 +345,7 @@ impl DiskStore {
         read::get(may_block, self.state(), key, read)
     }
 
-    /// A walk over the records of a range, all as they are at this moment. See [`Scan`].
+    /// Returns a walk over the records of a range, all as they are at this moment. See [`Scan`].
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::Corrupt`].
@@ -358,15 +358,15 @@ impl DiskStore {
         Scan::of_short_walk(self.state(), key_range)
     }
 
-    /// The store as it is at this moment. O(1). See [`Snapshot`].
+    /// Returns the store as it is at this moment. O(1). See [`Snapshot`].
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::new(self.state())
     }
 
-    /// The store as it is at this moment, until the snapshot and its clones are dropped, or are so
-    /// old; or until the kept snapshots hold more than [`Options::snapshot_memory`], and it is the
-    /// oldest of them. [`Snapshot::ending`] tells which. It need not be read. O(1).
+    /// Returns the store as it is at this moment, until the snapshot and its clones are dropped, or
+    /// are so old; or until the kept snapshots hold more than [`Options::snapshot_memory`], and it
+    /// is the oldest of them. [`Snapshot::ending`] tells which. It need not be read. O(1).
     ///
     /// ```
     /// # use ats_disk::{DiskStore, Options};
@@ -391,7 +391,8 @@ impl DiskStore {
         Snapshot::keep(self.state(), age)
     }
 
-    /// The figures of the snapshots that are [kept](DiskStore::keep_snapshot). O(snapshots).
+    /// Returns the figures of the snapshots that are [kept](DiskStore::keep_snapshot).
+    /// O(snapshots).
     #[must_use]
     pub fn kept_snapshots(&self) -> KeptSnapshots {
         self.kept_snapshots_of(&|_| true)
@@ -650,7 +651,7 @@ impl DiskStore {
         write_state.last_seq = write_state.last_seq.max(last);
     }
 
-    /// The figures of the store.
+    /// Returns the figures of the store.
     #[must_use]
     pub fn info(&self) -> Info {
         Info::of(self.engine())

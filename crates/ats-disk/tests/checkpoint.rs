@@ -46,7 +46,7 @@ struct Made {
     ended: u64,
 }
 
-/// A directory for a checkpoint: in the same file system or in another one.
+/// Returns a directory for a checkpoint: in the same file system or in another one.
 fn place(random: &mut Random, number: usize) -> PathBuf {
     match random.one_in(3) {
         true => Path::new(OTHER_DISK).join(number.to_string()),
@@ -213,7 +213,7 @@ impl Run {
         Ok(())
     }
 
-    /// A checkpoint of now.
+    /// Returns a checkpoint of now.
     fn meant(&self, path: PathBuf) -> Meant {
         Meant {
             path,

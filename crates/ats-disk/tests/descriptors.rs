@@ -21,7 +21,7 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The names of the files of a directory, and of itself, that are open.
+/// Returns the names of the files of a directory, and of itself, that are open.
 fn open_names(directory: &Path) -> Vec<String> {
     let descriptors = fs::read_dir("/proc/self/fd").expect("Linux lists descriptors");
     let targets = descriptors.filter_map(|fd| fs::read_link(fd.ok()?.path()).ok());
@@ -39,7 +39,7 @@ fn key(number: usize) -> Vec<u8> {
     format!("key-{number:06}").into_bytes()
 }
 
-/// A store that reads nothing from memory, with `runs` runs of several files.
+/// Returns a store that reads nothing from memory, with `runs` runs of several files.
 fn with_files(directory: &Path, runs: usize) -> DiskStore {
     let options = Options {
         background: false,

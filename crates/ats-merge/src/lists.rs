@@ -5,7 +5,7 @@ use crate::merged::Merged;
 use ats_term::image::{Host, ImageRef};
 use ats_term::{Kind, TermRef};
 
-/// The elements of a proper list.
+/// Returns the elements of a proper list.
 pub(crate) fn elements<'m, H: Host>(list: ImageRef<'m, H>) -> Option<Vec<ImageRef<'m, H>>> {
     let mut elements = Vec::new();
     let mut rest = list;
@@ -42,7 +42,7 @@ fn is_binary<T: TermRef>(term: T) -> bool {
     matches!(term.kind(), Kind::Bits(bits) if bits.is_multiple_of(8))
 }
 
-/// The earlier one with the later one behind it.
+/// Returns the earlier one with the later one behind it.
 pub(crate) fn append<'m, H: Host>(
     earlier: ImageRef<'m, H>,
     later: ImageRef<'m, H>,

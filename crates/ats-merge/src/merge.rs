@@ -27,13 +27,13 @@ const MOST_DEPTH: usize = 8;
 const MANY: usize = 1_000;
 
 impl Merge {
-    /// The merge that a term names, as in the table of the [crate]; `None` if it names none. O(size
-    /// of the term).
+    /// Returns the merge that a term names, as in the table of the [crate]; `None` if it names
+    /// none. O(size of the term).
     pub fn from_term<T: TermRef>(term: T) -> Option<Self> {
         Self::within(term, MOST_DEPTH)
     }
 
-    /// The merge that a term names, with no more than this many vectors in each other.
+    /// Returns the merge that a term names, with no more than this many vectors in each other.
     fn within<T: TermRef>(term: T, depth: usize) -> Option<Self> {
         let argument = |name| match term.kind() {
             Kind::Tuple(2) if is_atom(term.element(0), name) => Some(term.element(1)),

@@ -12,7 +12,7 @@ pub(crate) enum Number {
 }
 
 impl Number {
-    /// The number that a term is, if it is one.
+    /// Returns the number that a term is, if it is one.
     pub(crate) fn of<T: TermRef>(term: T) -> Option<Self> {
         match term.kind() {
             Kind::Float(value) => Some(Number::Float(value)),
@@ -28,7 +28,7 @@ impl Number {
     }
 }
 
-/// The sum of two numbers, as `+` computes it.
+/// Returns the sum of two numbers, as `+` computes it.
 pub(crate) fn sum<'m, H: Host>(
     earlier: ImageRef<'m, H>,
     later: ImageRef<'m, H>,

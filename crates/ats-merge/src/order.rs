@@ -5,8 +5,8 @@ use ats_term::order::order_key;
 use ats_term::{Kind, TermRef, Zeros};
 use std::cmp::Ordering;
 
-/// The standard order of two terms. O(1) unless both are tuples, both cells of lists, both maps,
-/// both native records, or both bitstrings.
+/// Returns the standard order of two terms. O(1) unless both are tuples, both cells of lists, both
+/// maps, both native records, or both bitstrings.
 pub(crate) fn order<H: Host>(a: ImageRef<'_, H>, b: ImageRef<'_, H>, zeros: Zeros) -> Ordering {
     if let (Some(a), Some(b)) = (a.as_small(), b.as_small()) {
         return a.cmp(&b);
@@ -23,7 +23,7 @@ pub(crate) fn order<H: Host>(a: ImageRef<'_, H>, b: ImageRef<'_, H>, zeros: Zero
     key(a).cmp(&key(b))
 }
 
-/// The rank of the kind of a term in the standard order.
+/// Returns the rank of the kind of a term in the standard order.
 fn rank<H: Host>(term: ImageRef<'_, H>) -> u8 {
     match term.kind() {
         Kind::Int(_) | Kind::Big | Kind::Float(_) => 0,

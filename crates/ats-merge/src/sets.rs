@@ -136,7 +136,7 @@ fn are_maps<H: Host>(earlier: ImageRef<'_, H>, later: ImageRef<'_, H>) -> Result
     }
 }
 
-/// The union of two ordered sets, or of two maps.
+/// Returns the union of two ordered sets, or of two maps.
 pub(crate) fn union<'m, H: Host>(
     earlier: ImageRef<'m, H>,
     later: ImageRef<'m, H>,
@@ -172,7 +172,7 @@ pub(crate) fn union<'m, H: Host>(
     })
 }
 
-/// The intersection of two ordered sets, or of two maps.
+/// Returns the intersection of two ordered sets, or of two maps.
 pub(crate) fn intersection<'m, H: Host>(
     earlier: ImageRef<'m, H>,
     later: ImageRef<'m, H>,
@@ -224,7 +224,7 @@ fn keys<H: Host>(pairs: &Pairs<'_, H>, zeros: Zeros) -> HashSet<Vec<u8>> {
     pairs.iter().map(|(key, _)| key_of(*key, zeros)).collect()
 }
 
-/// All pairs of the later map, and those of the earlier one that have other keys.
+/// Returns all pairs of the later map, and those of the earlier one that have other keys.
 fn union_of_maps<'m, H: Host>(
     earlier: ImageRef<'m, H>,
     later: ImageRef<'m, H>,
@@ -243,7 +243,7 @@ fn union_of_maps<'m, H: Host>(
     Merged::Map(union)
 }
 
-/// The pairs of the later map whose keys the earlier one has.
+/// Returns the pairs of the later map whose keys the earlier one has.
 fn intersection_of_maps<'m, H: Host>(
     earlier: ImageRef<'m, H>,
     later: ImageRef<'m, H>,

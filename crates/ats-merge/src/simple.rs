@@ -153,7 +153,7 @@ impl fmt::Display for Simple {
     }
 }
 
-/// The element of a tuple with this number, from 1.
+/// Returns the element of a tuple with this number, from 1.
 fn element<H: Host>(tuple: ImageRef<'_, H>, number: usize) -> Option<ImageRef<'_, H>> {
     tuple.tuple()?.get(number.checked_sub(1)?)
 }

@@ -51,7 +51,7 @@ pub(crate) fn accepts<H: Host>(term: ImageRef<'_, H>, zeros: Zeros) -> bool {
     Statistics::of(term, zeros).is_some()
 }
 
-/// A value as a tuple.
+/// Returns a value as a tuple.
 pub(crate) fn expand<H: Host>(term: ImageRef<'_, H>) -> Merged<'_, H> {
     match Number::of(term) {
         None => Merged::Later(term),

@@ -16,7 +16,7 @@ fn merge_by_name(name: &str) -> Merge {
     Merge::from_term(&atom(name)).expect("the name of a merge")
 }
 
-/// A merge of which the name has an argument.
+/// Makes a merge of which the name has an argument.
 fn with(name: &str, argument: impl Into<Term>) -> Merge {
     Merge::from_term(&Term::from((atom(name), argument.into()))).expect("a merge")
 }
@@ -76,8 +76,8 @@ fn expand(merge: &Merge, term: &Term, zeros: Zeros) -> Term {
     builder.finish(built).expect("a term")
 }
 
-/// An ordered set, for which the two zeros make a difference: `-0.0` and `0.0` may be keys of maps
-/// in it.
+/// Returns an ordered set, for which the two zeros make a difference: `-0.0` and `0.0` may be keys
+/// of maps in it.
 fn ordered_set(terms: Vec<Term>, zeros: Zeros) -> Term {
     let key = |term: &Term| {
         let mut key = Vec::new();
@@ -94,7 +94,7 @@ fn zeros() -> impl Strategy<Value = Zeros> {
     prop_oneof![Just(Zeros::Same), Just(Zeros::Distinct)]
 }
 
-/// A treatment of zeros, and values that suit.
+/// Returns a treatment of zeros, and values that suit.
 fn with_zeros<S: Strategy>(
     values: impl Fn(Zeros) -> S,
 ) -> impl Strategy<Value = (Zeros, S::Value)> {
@@ -151,7 +151,7 @@ fn with_timestamp() -> impl Strategy<Value = Term> {
     })
 }
 
-/// A merge, and three values of its kind.
+/// Returns a merge, and three values of its kind.
 fn merge_and_values(zeros: Zeros) -> BoxedStrategy<(Merge, [Term; 3])> {
     fn three(merge: Merge, values: &BoxedStrategy<Term>) -> BoxedStrategy<(Merge, [Term; 3])> {
         [values.clone(), values.clone(), values.clone()]
@@ -207,7 +207,7 @@ fn merge_and_values(zeros: Zeros) -> BoxedStrategy<(Merge, [Term; 3])> {
     .boxed()
 }
 
-/// A vector of merges and vectors, and three tuples of its kind.
+/// Returns a vector of merges and vectors, and three tuples of its kind.
 fn vector_and_values(zeros: Zeros) -> BoxedStrategy<(Merge, [Term; 3])> {
     let vector = |parts| {
         proptest::collection::vec(parts, 0..5).prop_map(|parts: Vec<(Merge, [Term; 3])>| {

@@ -10,7 +10,7 @@ use ats::{Description, Zeros};
 use ats_disk::offline::Survey;
 use std::collections::BTreeSet;
 
-/// The table of a store. `None` if it has none.
+/// Returns the table of a store. `None` if it has none.
 pub(super) fn reconstruct(
     survey: &Survey,
     table: &Table,

@@ -77,7 +77,8 @@ pub(super) fn run(
     Ok(Outcome::of_faults(!salvaged.faults.is_empty()))
 }
 
-/// The table of a store, if it has one; and the fault, if the file that describes it says nothing.
+/// Returns the table of a store, if it has one; and the fault, if the file that describes it says
+/// nothing.
 fn find_table(
     survey: &Survey,
     table_options: &TableOptions,
@@ -101,7 +102,7 @@ fn find_table(
     Ok((table, fault))
 }
 
-/// The options of the new store.
+/// Returns the options of the new store.
 fn options(operator: Option<&(String, u32)>) -> Options {
     let operator = operator.map(|(name, version)| {
         let operator: Arc<dyn MergeOperator> = Arc::new(KeepOperands::new(name, *version));

@@ -25,7 +25,7 @@ pub(super) fn run(directory: &Path, output: Output) -> Result<Outcome, Failure> 
     Ok(Outcome::of_faults(!faults.is_empty()))
 }
 
-/// A number for all files of a run.
+/// Returns a number for all files of a run.
 fn sum(run: &RunSurvey, of: impl Fn(&FileSurvey) -> u64) -> u64 {
     run.files.iter().map(of).sum()
 }

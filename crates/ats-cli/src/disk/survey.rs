@@ -25,7 +25,7 @@ pub(super) fn survey_live(directory: &Path) -> Result<Survey, Failure> {
     survey.map_err(failure_in(directory.display().to_string()))
 }
 
-/// The name and the version of a merge operator.
+/// Returns the name and the version of a merge operator.
 pub(super) fn operator(survey: &Survey) -> String {
     match survey.operator() {
         Some((name, version)) => format!("{name}, version {version}"),

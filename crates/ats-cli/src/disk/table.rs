@@ -44,7 +44,7 @@ impl Table {
         }
     }
 
-    /// The fault that there is, if the store should have a table.
+    /// Returns the fault that there is, if the store should have a table.
     pub(super) fn fault(&self, survey: &Survey) -> Option<Fault> {
         let why = match self {
             Table::Described(_) => return None,

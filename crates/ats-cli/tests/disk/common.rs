@@ -19,7 +19,7 @@ impl Directory {
         directory
     }
 
-    /// The path of something in it.
+    /// Returns the path of something in it.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
@@ -59,7 +59,7 @@ pub(crate) fn spoil(path: &Path) -> String {
     name.to_owned()
 }
 
-/// The names and contents of all files.
+/// Returns the names and contents of all files.
 pub(crate) fn contents(path: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let entries = fs::read_dir(path).expect("it is there");
     let paths = entries.map(|entry| entry.expect("readable").path());

@@ -99,7 +99,7 @@ fn make(path: &Path, description: &Description) {
     files.close().expect("closed");
 }
 
-/// The description that a directory has.
+/// Returns the description that a directory has.
 fn description_in(path: &Path) -> Option<Description> {
     let bytes = fs::read(path.join(Description::FILE)).ok()?;
     Some(Description::decode(&bytes).expect("it is whole"))
@@ -243,7 +243,7 @@ fn what_is_saved_of_a_table_is_a_table() {
     }
 }
 
-/// The description that is made again of a bag, of which the records are not known.
+/// Returns the description that is made again of a bag, of which the records are not known.
 fn reconstruct(table: Description) -> Description {
     Description {
         has_shared: table.table_type.is_bag(),

@@ -62,7 +62,7 @@ impl Known {
 #[derive(Default)]
 struct Watched(Option<Vec<u8>>);
 
-/// The key that is farther out.
+/// Returns the key that is farther out.
 fn outer<'k>(end: End, one: &'k [u8], other: &'k [u8]) -> &'k [u8] {
     let order = match end {
         End::First => one.cmp(other),
@@ -274,7 +274,7 @@ impl EndHints {
 }
 
 impl Walk<'_> {
-    /// The range in which the record is.
+    /// Returns the range in which the record is.
     pub(crate) fn key_range(&self) -> KeyRange<'_> {
         let from = self.from.as_deref();
         match self.end {
@@ -323,7 +323,7 @@ mod tests {
         keys.iter().map(|key| key.as_bytes())
     }
 
-    /// The bound at which a walk would begin now.
+    /// Returns the bound at which a walk would begin now.
     fn from(hints: &EndHints, end: End) -> Option<String> {
         let walk = hints.walk(end, || true);
         let from = walk.from.clone();

@@ -18,8 +18,8 @@ pub(crate) struct IdleTimer {
 }
 
 impl IdleTimer {
-    /// The time for which there were no writes, as far as is known from the last looks. `groups` is
-    /// the number of groups of batches up to `now`.
+    /// Returns the time for which there were no writes, as far as is known from the last looks.
+    /// `groups` is the number of groups of batches up to `now`.
     pub(crate) fn measure(&self, groups: u64, now: Duration) -> Duration {
         let mut seen = self.seen.lock();
         let (known, since) = *seen;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 pub(super) struct Identity(pub(super) Arc<dyn BagValues>);
 
 impl Identity {
-    /// The hash of a value.
+    /// Returns the hash of a value.
     pub(super) fn hash(&self, value: &[u8]) -> Result<u64, Error> {
         self.0.hash(value).map_err(of_value)
     }
@@ -20,7 +20,7 @@ impl Identity {
     }
 }
 
-/// The values that these bytes are.
+/// Returns the values that these bytes are.
 pub(super) fn split_values(values: &[u8]) -> impl Iterator<Item = Result<&[u8], Error>> {
     bags::split_values(values).map(|value| value.map_err(of_value))
 }

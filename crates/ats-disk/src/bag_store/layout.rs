@@ -57,7 +57,7 @@ pub(super) enum Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// The record with this key and these bytes.
+    /// Makes the record with this key and these bytes.
     pub(super) fn read(key: &'a [u8], bytes: &'a [u8]) -> Result<Self, Error> {
         let corrupt = || Error::corrupt(format_args!("a record of a bag is too short"));
         let (len, value) = bytes.split_first_chunk().ok_or_else(corrupt)?;
@@ -79,7 +79,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// The key of the values.
+    /// Returns the key of the values.
     pub(super) fn key(&self) -> &'a [u8] {
         match self {
             Record::Alone { key, .. } | Record::Shared { key, .. } => key,
@@ -87,7 +87,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// The key of the record of a value, without the rank.
+/// Returns the key of the record of a value, without the rank.
 pub(super) fn record_key(key: &[u8], hash: u64) -> Vec<u8> {
     let mut record_key = Vec::with_capacity(key.len() + SUFFIX_BYTES);
     record_key.extend_from_slice(key);
@@ -104,7 +104,7 @@ pub(super) fn record_value(value: &[u8], out: &mut Vec<u8>) -> Result<(), Error>
     Ok(())
 }
 
-/// The least key that is behind all records of a key.
+/// Returns the least key that is behind all records of a key.
 pub(super) fn end_of(key: &[u8]) -> Vec<u8> {
     [key, &[END]].concat()
 }

@@ -103,7 +103,7 @@ impl KeyValues {
         self.values.is_empty()
     }
 
-    /// Number of values.
+    /// Returns the number of values.
     pub(super) fn len(&self) -> usize {
         self.values.len()
     }
@@ -113,13 +113,13 @@ impl KeyValues {
         self.is_shared
     }
 
-    /// The values in their order.
+    /// Returns the values in their order.
     pub(super) fn values(&self) -> impl Iterator<Item = &[u8]> {
         let bytes = |value: &OneValue| &self.bytes[value.bytes.clone()];
         self.values.iter().map(bytes)
     }
 
-    /// The key of the record of a value. All have the same if they share one.
+    /// Returns the key of the record of a value. All have the same if they share one.
     pub(super) fn record_key(&self, index: usize) -> &[u8] {
         let keys = self
             .record_keys
@@ -154,7 +154,7 @@ impl KeyValues {
     }
 }
 
-/// The range in which all records of a key are, and no others.
+/// Returns the range in which all records of a key are, and no others.
 pub(super) fn with_records_of<R>(key: &[u8], read: impl FnOnce(KeyRange<'_>) -> R) -> R {
     let end = end_of(key);
     read(KeyRange {
@@ -210,8 +210,8 @@ fn show(
     Ok(visit(&group.key, values))
 }
 
-/// The bound of records that separates those of keys below a bound from the others. It is the
-/// bound itself, unless it lies among the records of a key below it. O(log n).
+/// Returns the bound of records that separates those of keys below a bound from the others. It is
+/// the bound itself, unless it lies among the records of a key below it. O(log n).
 fn bound_of_records(
     may_block: Option<MayBlock>,
     snapshot: &Snapshot,

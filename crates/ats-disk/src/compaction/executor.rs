@@ -55,12 +55,12 @@ struct Inputs {
 }
 
 impl Inputs {
-    /// Bytes on disk.
+    /// Returns the bytes on disk.
     fn bytes(&self) -> u64 {
         self.runs.iter().map(|run| run.meta.bytes()).sum()
     }
 
-    /// Bytes of keys and values.
+    /// Returns the bytes of keys and values.
     fn content_bytes(&self) -> u64 {
         let files = self.runs.iter().flat_map(|run| &run.meta.files);
         files.map(|file| file.key_bytes + file.value_bytes).sum()
@@ -387,9 +387,9 @@ fn sources(
     sources.collect()
 }
 
-/// The files whose keys no other file of these runs has or deletes, in the order of their keys.
-/// Small files are not worth being kept apart. At the bottom, deletes are to vanish and operands to
-/// become values, so a file that has some is written again.
+/// Returns the files whose keys no other file of these runs has or deletes, in the order of their
+/// keys. Small files are not worth being kept apart. At the bottom, deletes are to vanish and
+/// operands to become values, so a file that has some is written again.
 fn movable(runs: &[Arc<StoredRun>], least_bytes: u64, is_bottom: bool) -> VecDeque<Arc<RunFile>> {
     let has_deletes = runs.iter().any(|run| run.run.range_deletes().is_some());
     if has_deletes {

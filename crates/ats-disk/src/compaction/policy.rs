@@ -64,8 +64,8 @@ impl Effort {
 /// deleted records again and again, and the deletes themselves may be small.
 const DELETED_PERCENT: u64 = 50;
 
-/// The runs to be compacted, of those from the newest to the oldest; `None` if nothing is to be
-/// done.
+/// Returns the runs to be compacted, of those from the newest to the oldest; `None` if nothing is
+/// to be done.
 pub(super) fn choose(sizes: &[Size], effort: Effort) -> Option<Range<usize>> {
     let Effort { fan_in, percent } = effort;
     if sizes.len() < 2 {
@@ -101,7 +101,7 @@ pub(super) fn choose(sizes: &[Size], effort: Effort) -> Option<Range<usize>> {
     cheapest.map(|(start, window)| start..start + window.len())
 }
 
-/// The number of the first runs that are free and of similar sizes.
+/// Returns the number of the first runs that are free and of similar sizes.
 fn count_similar(sizes: &[Size]) -> usize {
     let mut bytes = 0;
     let belongs = |run: &&Size| {

@@ -203,7 +203,7 @@ fn is_keyed(file: &RunFile) -> bool {
 }
 
 impl Purge {
-    /// The bounds of the neighbours of the files, between which there is nothing else.
+    /// Returns the bounds of the neighbours of the files, between which there is nothing else.
     fn bounds(&self) -> (Option<&[u8]>, Option<&[u8]>) {
         let all = self.run.run.files();
         let number = |file: &Arc<RunFile>| file.meta().number;
@@ -222,7 +222,7 @@ impl Purge {
         )
     }
 
-    /// A walk over the newer runs and the files, from the first key of the files on.
+    /// Returns a walk over the newer runs and the files, from the first key of the files on.
     fn cursor(&self) -> Result<MergeCursor, Error> {
         let mut sources: Vec<_> = self
             .newer
@@ -246,13 +246,13 @@ impl Purge {
         Ok(cursor)
     }
 
-    /// The key on which the walk stands, up to the last one of the files.
+    /// Returns the key on which the walk stands, up to the last one of the files.
     fn key<'c>(&self, cursor: &'c MergeCursor) -> Option<&'c [u8]> {
         let last = self.files.last()?.meta().last_key.as_deref()?;
         cursor.key().filter(|key| *key <= last)
     }
 
-    /// Bytes of keys and values of the files that are hidden, and of all.
+    /// Returns the bytes of keys and values of the files that are hidden, and of all.
     fn hidden_bytes(&self) -> Result<(u64, u64), Error> {
         let metas = self.files.iter().map(|file| file.meta());
         let content = metas

@@ -116,7 +116,7 @@ impl MergeCursor {
         Ok(())
     }
 
-    /// The key on which it stands; `None` at the end.
+    /// Returns the key on which it stands; `None` at the end.
     #[inline]
     pub(crate) fn key(&self) -> Option<&[u8]> {
         let first = *self.here.first()?;
@@ -182,7 +182,7 @@ impl MergeCursor {
         Ok(())
     }
 
-    /// The key of a source; `None` at its end.
+    /// Returns the key of a source; `None` at its end.
     #[inline]
     fn key_of(&self, index: usize) -> Option<&[u8]> {
         self.sources[index]
@@ -239,7 +239,7 @@ impl MergeCursor {
         }
     }
 
-    /// Bytes of the keys and values on which it stands.
+    /// Returns the bytes of the keys and values on which it stands.
     pub(crate) fn content_bytes(&self) -> u64 {
         let bytes = self.here.iter().map(|index| {
             let cursor = &self.sources[*index].cursor;
@@ -250,8 +250,8 @@ impl MergeCursor {
         bytes.sum()
     }
 
-    /// The entry that the only source has of the key, if only one has something, that is all, and
-    /// nothing deletes it.
+    /// Returns the entry that the only source has of the key, if only one has something, that is
+    /// all, and nothing deletes it.
     #[inline]
     pub(crate) fn only_entry(&self) -> Option<(Kind, &[u8])> {
         match self.here[..] {

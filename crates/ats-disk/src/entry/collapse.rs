@@ -141,18 +141,19 @@ impl Chain {
         self.entries.is_empty()
     }
 
-    /// The number of entries.
+    /// Returns the number of entries.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// The entry with this number, from the newest, 0, to the oldest.
+    /// Returns the entry with this number, from the newest, 0, to the oldest.
     pub(crate) fn entry(&self, index: usize) -> (Kind, &[u8]) {
         let entry = &self.entries[index];
         (entry.kind, &self.bytes[entry.range.clone()])
     }
 
-    /// The value of the key if nothing older than these entries exists; `None` if it is missing.
+    /// Returns the value of the key if nothing older than these entries exists; `None` if it is
+    /// missing.
     ///
     /// A lone operand is the value. O(n log n) for `n` bytes in all, if merging takes time in
     /// proportion to its arguments.
@@ -215,7 +216,7 @@ impl Chain {
         Ok(())
     }
 
-    /// All values merged; `None` if there are none. A [`Kind::Delete`] has no value.
+    /// Returns all values merged; `None` if there are none. A [`Kind::Delete`] has no value.
     fn merge_values(
         &self,
         key: &[u8],

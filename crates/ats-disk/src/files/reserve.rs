@@ -31,7 +31,8 @@ const FULL_COMPACTION_PAUSE: Duration = Duration::from_secs(60);
 /// Divisor of the reserve that gives the size of a full memtable while the store is short.
 const SHORT_MEMTABLE_PART: u64 = 4;
 
-/// The size of a reserve for so many bytes: a bit more, so that it need not grow with each write.
+/// Returns the size of a reserve for so many bytes: a bit more, so that it need not grow with each
+/// write.
 fn size_for(bytes: u64) -> u64 {
     let step = bytes.next_power_of_two() / 8;
     bytes.next_multiple_of(step.max(LEAST_BYTES))
@@ -189,7 +190,8 @@ impl Reserve {
         full_compaction.is_none_or(|(full, _)| bytes < full)
     }
 
-    /// Bytes that the reserve must have when this many are written to the active memtable.
+    /// Returns the bytes that the reserve must have when this many are written to the active
+    /// memtable.
     pub(crate) fn needed_bytes(&self, writes: usize) -> u64 {
         let version = self.state.versions.current();
         let memtables: usize = version.memtables().map(|memtable| memtable.bytes()).sum();
@@ -263,7 +265,7 @@ impl Reserve {
         }
     }
 
-    /// Bytes with which a memtable is full.
+    /// Returns the bytes with which a memtable is full.
     pub(crate) fn memtable_limit(&self) -> usize {
         match self.is_short() {
             false => self.state.full_memtable_bytes(),

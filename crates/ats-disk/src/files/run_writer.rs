@@ -150,7 +150,7 @@ impl<'a> RunWriter<'a> {
         !self.complete.is_empty()
     }
 
-    /// The files that are complete and were not taken.
+    /// Returns the files that are complete and were not taken.
     pub(crate) fn complete(&self) -> &[FileMeta] {
         &self.complete
     }
@@ -163,7 +163,7 @@ impl<'a> RunWriter<'a> {
         files
     }
 
-    /// The lowest key that the files taken or to be taken do not answer for.
+    /// Returns the lowest key that the files taken or to be taken do not answer for.
     pub(crate) fn low(&self) -> Option<&[u8]> {
         self.low.as_deref()
     }

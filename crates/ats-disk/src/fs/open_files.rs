@@ -86,7 +86,7 @@ impl<T> Drop for Counted<T> {
     }
 }
 
-/// The descriptors that the process may have, and those that stores need without the row.
+/// Returns the descriptors that the process may have, and those that stores need without the row.
 fn descriptors() -> (u64, u64) {
     let all = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let row = ROW_OPEN.load(Ordering::Relaxed);
@@ -111,7 +111,7 @@ pub fn set_open_files(most: usize) {
     ROW.lock().close_beyond(HARDLY_READ, most.max(1));
 }
 
-/// Number of files that are open to be read, in all stores of the process.
+/// Returns the number of files that are open to be read, in all stores of the process.
 #[must_use]
 pub fn open_files() -> usize {
     ROW_OPEN.load(Ordering::Relaxed)
@@ -125,7 +125,7 @@ pub(super) fn close_some() -> bool {
     row.close_beyond(HARDLY_READ, left) > 0
 }
 
-/// The most files in the row.
+/// Returns the most files in the row.
 fn limit() -> usize {
     match LIMIT.load(Ordering::Relaxed) {
         0 => {
@@ -256,7 +256,7 @@ impl ReadFile {
         Ok(file)
     }
 
-    /// The file, which is opened if it is not open.
+    /// Returns the file, which is opened if it is not open.
     fn file(&self) -> io::Result<Arc<RowFile>> {
         let slot = &*self.0;
         let open = || {

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// time.
 const RESERVE_ATTEMPTS: usize = 16;
 
-/// A file system whose calls are never interrupted.
+/// Returns a file system whose calls are never interrupted.
 pub(crate) fn with_retries(file_system: Arc<dyn FileSystem>) -> Arc<dyn FileSystem> {
     Arc::new(Retrying(file_system))
 }

@@ -62,7 +62,7 @@ impl LogReader {
         Self::new(file, name, identity, header_link(&header)).map(Some)
     }
 
-    /// A log whose header cannot be read, but should tell this identity.
+    /// Makes a log whose header cannot be read, but should tell this identity.
     pub(crate) fn without_header(
         file: Arc<dyn File>,
         name: &str,
@@ -106,7 +106,7 @@ impl LogReader {
         &self.file
     }
 
-    /// The position at which the next record is, or would be.
+    /// Returns the position at which the next record is, or would be.
     pub(crate) fn position(&self) -> Position {
         Position {
             number: self.identity.number,
@@ -114,8 +114,8 @@ impl LogReader {
         }
     }
 
-    /// The next record. After the end: [`later_durable`](LogReader::later_durable) tells whether
-    /// something was there.
+    /// Returns the next record. After the end: [`later_durable`](LogReader::later_durable) tells
+    /// whether something was there.
     pub(crate) fn next(&mut self) -> Result<Next<'_>, Error> {
         let at = self.position();
         let Some(head) = self.head(at)? else {
@@ -188,7 +188,7 @@ impl LogReader {
         Ok(found)
     }
 
-    /// The head at a position, if there is one.
+    /// Returns the head at a position, if there is one.
     fn head(&mut self, at: Position) -> Result<Option<Head>, Error> {
         let seed = self.seed;
         let bytes = self.read(at.offset, HEAD_BYTES)?;
@@ -205,7 +205,7 @@ impl LogReader {
         }))
     }
 
-    /// Bytes of the file; `None` if it ends before.
+    /// Returns the bytes of the file; `None` if it ends before.
     fn read(&mut self, offset: u64, bytes: usize) -> Result<Option<&[u8]>, Error> {
         if offset
             .checked_add(bytes as u64)

@@ -149,7 +149,7 @@ impl LogWriter {
         Ok(())
     }
 
-    /// The file, for syncing it.
+    /// Returns the file, for syncing it.
     ///
     /// # Errors
     /// An error if it is closed.

@@ -36,7 +36,7 @@ impl Contents {
         }
     }
 
-    /// The contents that the first edit of a manifest describes.
+    /// Makes the contents that the first edit of a manifest describes.
     pub(crate) fn new(edit: Edit) -> Result<Self, Error> {
         let (store, operator) = edit
             .store
@@ -50,7 +50,7 @@ impl Contents {
         Ok(contents)
     }
 
-    /// An edit that says all of it.
+    /// Returns an edit that says all of it.
     pub(crate) fn to_edit(&self) -> Edit {
         Edit {
             store: Some((self.store, self.operator.clone())),
@@ -105,7 +105,7 @@ impl Contents {
         Ok(())
     }
 
-    /// The numbers of all files that belong to the store.
+    /// Returns the numbers of all files that belong to the store.
     pub(crate) fn files(&self) -> impl Iterator<Item = u64> {
         let runs = self.runs.iter().flat_map(|run| &run.files);
         let compactions = self

@@ -12,7 +12,7 @@ pub(crate) struct RunMeta {
 }
 
 impl RunMeta {
-    /// Bytes on disk.
+    /// Returns the bytes on disk.
     pub(crate) fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum()
     }
@@ -33,7 +33,7 @@ pub(crate) struct CompactionMeta {
 }
 
 impl CompactionMeta {
-    /// The same compaction before anything of it is written.
+    /// Makes the same compaction before anything of it is written.
     pub(crate) fn restart(&self) -> Self {
         CompactionMeta {
             id: self.id,

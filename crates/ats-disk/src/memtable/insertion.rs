@@ -98,13 +98,13 @@ impl<'a> Insertion<'a> {
         unsafe { self.publish(&list) }
     }
 
-    /// The version that a link of this list leads to.
+    /// Returns the version that a link of this list leads to.
     fn at(&self, link: Link) -> Option<KeyVersion<'a>> {
         // SAFETY: all links here are from the list, and were read under its guard.
         unsafe { self.history.at(link) }
     }
 
-    /// The newest piece, taken from the tail if there is no other.
+    /// Returns the newest piece, taken from the tail if there is no other.
     fn top<'l>(&self, list: &'l mut List<'a>) -> Option<&'l Piece<'a>> {
         if list.pieces.is_empty() {
             let version = self.at(list.tail)?;
@@ -238,7 +238,7 @@ impl<'a> Insertion<'a> {
 }
 
 impl<'a> Piece<'a> {
-    /// A version that is in the list.
+    /// Makes a version that is in the list.
     fn of(version: KeyVersion<'a>) -> Self {
         Piece {
             stamp: version.stamp,

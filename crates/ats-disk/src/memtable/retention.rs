@@ -18,8 +18,8 @@ pub(crate) struct Retention<'a> {
 }
 
 impl Retention<'_> {
-    /// The number of points below a sequence number. Two versions belong to one stripe if it is the
-    /// same for both.
+    /// Returns the number of points below a sequence number. Two versions belong to one stripe if
+    /// it is the same for both.
     #[inline]
     pub(super) fn points_below(&self, seq: u64) -> usize {
         let is_above_visible = !self.alone && self.visible < seq;

@@ -58,7 +58,7 @@ fn write<'a>(kind: Kind, key: &'a [u8], value: &'a [u8], seq: u64) -> Write<'a> 
     }
 }
 
-/// The entries that a lookup pushes.
+/// Returns the entries that a lookup pushes.
 fn entries_at(memtable: &Memtable, key: &[u8], seq: u64) -> (Lookup, Vec<(Kind, Vec<u8>)>) {
     let mut chain = Chain::new();
     let lookup = memtable.get(key, seq, true, &mut chain);

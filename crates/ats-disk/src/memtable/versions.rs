@@ -116,7 +116,7 @@ impl Link {
         self.with_tags(Tags::default())
     }
 
-    /// The node, if it leads to one.
+    /// Returns the node, if it leads to one.
     fn node(self) -> Option<NonNull<Node>> {
         let target = self.without_tags();
         match target {
@@ -137,7 +137,7 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// A new node, which no other code can reach yet.
+    /// Makes a new node, which no other code can reach yet.
     pub(super) fn make(stamp: Stamp, bytes: &[u8], older: Link, stripes: u32) -> NonNull<Node> {
         let len =
             u32::try_from(bytes.len()).expect("values are not longer than the formats can say");
@@ -163,7 +163,7 @@ impl Node {
         size_of::<Node>() + len
     }
 
-    /// Bytes of memory that it takes.
+    /// Returns the bytes of memory that it takes.
     pub(super) fn bytes(len: usize) -> usize {
         slab::block_size(Self::block_bytes(len))
     }
@@ -206,14 +206,14 @@ pub(super) struct KeyVersion<'g> {
 }
 
 impl<'g> KeyVersion<'g> {
-    /// The node, if it does not lie within the record.
+    /// Returns the node, if it does not lie within the record.
     #[inline]
     fn node(self) -> Option<&'g Node> {
         // SAFETY: the node lives as long as the guard under which it was found (MEMTABLE-4).
         self.node.map(|node| unsafe { node.as_ref() })
     }
 
-    /// The link to the versions older than this one, at this moment.
+    /// Returns the link to the versions older than this one, at this moment.
     #[inline]
     pub(super) fn older(self) -> Link {
         match self.node() {
@@ -222,13 +222,13 @@ impl<'g> KeyVersion<'g> {
         }
     }
 
-    /// The approximate number of stripes from here on. For writers.
+    /// Returns the approximate number of stripes from here on. For writers.
     pub(super) fn stripes(self) -> u32 {
         self.node()
             .map_or(1, |node| node.stripes.load(Ordering::Relaxed))
     }
 
-    /// The link to this version.
+    /// Returns the link to this version.
     pub(super) fn link(self) -> Link {
         self.node.map_or(Link::INLINE, Link::to)
     }
@@ -288,7 +288,7 @@ impl<'g> History<'g> {
         self.record.key()
     }
 
-    /// The stamp of the newest version, as of this moment.
+    /// Returns the stamp of the newest version, as of this moment.
     pub(super) fn newest_stamp(self) -> Option<Stamp> {
         // SAFETY: the link is that of this record.
         unsafe { self.at(self.newest()) }.map(|version| version.stamp)
@@ -300,13 +300,13 @@ impl<'g> History<'g> {
         unsafe { link_of(self.record.value_words().0) }
     }
 
-    /// The link to the newest version, at this moment.
+    /// Returns the link to the newest version, at this moment.
     #[inline]
     pub(super) fn newest(self) -> Link {
         Link(self.word().load(Ordering::Acquire))
     }
 
-    /// The version at a link of this list, if it is not the end.
+    /// Returns the version at a link of this list, if it is not the end.
     ///
     /// # Safety
     /// The link was read from this record, or from a version of it, under the guard of this
@@ -355,7 +355,7 @@ impl<'g> History<'g> {
     }
 }
 
-/// The link in the first word of a value.
+/// Returns the link in the first word of a value.
 ///
 /// # Safety
 /// The value is one of [`new_record`]. As long as `'w`, it lives and its first word is accessed
@@ -366,7 +366,7 @@ unsafe fn link_of<'w>(words: *const u64) -> &'w AtomicPtr<Node> {
     unsafe { AtomicPtr::from_ptr(words.cast_mut().cast()) }
 }
 
-/// A record of a key with its first version.
+/// Returns a record of a key with its first version.
 pub(super) fn new_record(key: &[u8], stamp: Stamp, bytes: &[u8]) -> RecordBox<Versions> {
     if bytes.len() > INLINE_MAX {
         let record = RecordBox::new(key, &[0; HEAD], true);

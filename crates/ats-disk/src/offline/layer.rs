@@ -271,14 +271,14 @@ impl Layers {
         }
     }
 
-    /// Bytes of the keys and values of the files, as far as that is known.
+    /// Returns the bytes of the keys and values of the files, as far as that is known.
     pub(super) fn content_bytes(&self) -> u64 {
         let files = self.layers.iter().flat_map(|layer| &layer.files);
         let metas = files.filter_map(|file| file.meta.as_ref());
         metas.map(|meta| meta.key_bytes + meta.value_bytes).sum()
     }
 
-    /// The lowest key on which a layer stands.
+    /// Returns the lowest key on which a layer stands.
     pub(super) fn key(&self) -> Option<&[u8]> {
         let cursors = self.layers.iter().filter_map(|layer| layer.cursor.as_ref());
         cursors.filter_map(|cursor| cursor.key()).min()

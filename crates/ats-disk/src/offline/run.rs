@@ -117,7 +117,7 @@ impl ScannedFile {
         scanned
     }
 
-    /// A file of which nothing can be read.
+    /// Makes a file of which nothing can be read.
     pub(super) fn new_missing(name: &str, meta: &FileMeta) -> Self {
         let lost = meta.bounds().map(|(first, last)| LostKeys {
             low: Bound::Included(first.to_vec()),
@@ -228,7 +228,7 @@ impl ScannedFile {
         self.lost.push(keys);
     }
 
-    /// The lowest and the highest key that it answers for.
+    /// Returns the lowest and the highest key that it answers for.
     pub(super) fn extent(&self) -> Option<(&[u8], &[u8])> {
         let known = self.meta.as_ref().and_then(|meta| meta.bounds());
         let found = self
@@ -239,8 +239,8 @@ impl ScannedFile {
     }
 }
 
-/// The first and the last key of a block, and how many entries it has; `None` if it has no keys.
-/// All its records are read, and their keys ascend from above `before`.
+/// Returns the first and the last key of a block, and how many entries it has; `None` if it has no
+/// keys. All its records are read, and their keys ascend from above `before`.
 #[expect(clippy::type_complexity, reason = "it is used once")]
 fn ends(block: Block, before: &Bound<Vec<u8>>) -> Result<Option<(Vec<u8>, Vec<u8>, u64)>, Damaged> {
     const ORDER: Damaged = Damaged("has keys that do not ascend");
@@ -291,7 +291,7 @@ impl<'f> Window<'f> {
         }
     }
 
-    /// Bytes of the file.
+    /// Returns the bytes of the file.
     fn get(&mut self, offset: u64, length: u64) -> Result<&[u8], Damaged> {
         const EARLY: Damaged = Damaged("ends behind the file");
         let end = offset.checked_add(length).filter(|end| *end <= self.end);
@@ -331,7 +331,7 @@ impl<'f> Window<'f> {
         self.frame((offset, length), Content::Block, Block::new)
     }
 
-    /// The frames to which the footer leads.
+    /// Returns the frames to which the footer leads.
     fn read_by_footer(&mut self, footer: &Footer) -> Found {
         let mut found = Found::default();
         if footer.range_deletes.1 > 0 {
@@ -437,7 +437,7 @@ impl<'f> Window<'f> {
         }
     }
 
-    /// The next frame that begins at an offset or behind it.
+    /// Returns the next frame that begins at an offset or behind it.
     fn next_frame(&mut self, from: u64, end: u64) -> Option<(u64, (u64, Content))> {
         let mut offsets = from..end;
         offsets.find_map(|at| {
@@ -483,8 +483,8 @@ impl<'f> Window<'f> {
     }
 }
 
-/// The content that a frame may have that ends with this byte before its checksum, and with these
-/// bytes before that.
+/// Returns the content that a frame may have that ends with this byte before its checksum, and with
+/// these bytes before that.
 fn may_end(before: &[u8], what: u8) -> Option<Content> {
     match what {
         0x00 => Block::may_end(before).then_some(Content::Block),
@@ -538,7 +538,7 @@ impl ScanCursor {
 }
 
 impl ScannedFile {
-    /// A block that was whole.
+    /// Returns a block that was whole.
     fn block(&self, offset: u64, length: u64) -> Result<Block, Error> {
         let mut bytes = vec![0; length as usize];
         let read = match &self.file {
@@ -555,7 +555,7 @@ impl ScannedFile {
         block.map_err(|why| self.change_error(offset, why))
     }
 
-    /// The error of a file that was whole and is so no more.
+    /// Returns the error of a file that was whole and is so no more.
     fn change_error(&self, offset: u64, why: Damaged) -> Error {
         Error::corrupt(format_args!("{} at offset {offset}: {why}", self.name))
     }

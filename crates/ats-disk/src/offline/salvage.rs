@@ -108,7 +108,7 @@ impl Salvage {
         }))
     }
 
-    /// The faults of the store.
+    /// Returns the faults of the store.
     #[must_use]
     pub fn faults(&self) -> &[Fault] {
         &self.layers.faults
@@ -120,13 +120,14 @@ impl Salvage {
         self.layers.lost_entries
     }
 
-    /// The number of keys so far that are without newer operands, since something older was lost.
+    /// Returns the number of keys so far that are without newer operands, since something older was
+    /// lost.
     #[must_use]
     pub fn outdated_keys(&self) -> u64 {
         self.outdated
     }
 
-    /// The next record, in the order of keys. `None` at the end.
+    /// Returns the next record, in the order of keys. `None` at the end.
     ///
     /// # Errors
     /// Those of [`new`](Salvage::new).

@@ -120,7 +120,7 @@ impl FileSurvey {
 }
 
 impl Survey {
-    /// The directory, with its lock.
+    /// Returns the directory, with its lock.
     #[must_use]
     pub fn into_directory(self) -> StoreDirectory {
         self.directory
@@ -194,19 +194,19 @@ impl Survey {
         Ok(survey)
     }
 
-    /// The faults that the manifest, the names and the ends of files show.
+    /// Returns the faults that the manifest, the names and the ends of files show.
     #[must_use]
     pub fn faults(&self) -> &[Fault] {
         &self.faults
     }
 
-    /// The number that tells the store from others.
+    /// Returns the number that tells the store from others.
     #[must_use]
     pub fn store(&self) -> Option<u128> {
         self.store
     }
 
-    /// The name and the version of the merge operator of the store.
+    /// Returns the name and the version of the merge operator of the store.
     #[must_use]
     pub fn operator(&self) -> Option<(&str, u32)> {
         let operator = self.operator.as_ref();
@@ -219,7 +219,7 @@ impl Survey {
         self.operator.is_some() || self.contents.is_some()
     }
 
-    /// The runs, from the newest to the oldest. `None` if the manifest cannot be read.
+    /// Returns the runs, from the newest to the oldest. `None` if the manifest cannot be read.
     #[must_use]
     pub fn runs(&self) -> Option<Vec<RunSurvey>> {
         let runs = self.contents.as_ref()?.runs.iter();
@@ -230,7 +230,7 @@ impl Survey {
         Some(runs.collect())
     }
 
-    /// The number of changes that are in runs. `None` if the manifest cannot be read.
+    /// Returns the number of changes that are in runs. `None` if the manifest cannot be read.
     #[must_use]
     pub fn changes_in_runs(&self) -> Option<u64> {
         self.contents.as_ref().map(|contents| contents.flushed)
@@ -244,7 +244,7 @@ impl Survey {
             .map(|contents| contents.compactions.len())
     }
 
-    /// The journals that are there, from the oldest to the newest.
+    /// Returns the journals that are there, from the oldest to the newest.
     #[must_use]
     pub fn journals(&self) -> Vec<JournalSurvey> {
         let first = self
@@ -286,7 +286,7 @@ impl Survey {
         self.directory.read(name)
     }
 
-    /// The numbers of all journals, ascending.
+    /// Returns the numbers of all journals, ascending.
     pub(super) fn journal_numbers(&self) -> Vec<u64> {
         let numbers = self.names.iter().filter_map(|name| journal::number(name));
         let mut numbers: Vec<_> = numbers.collect();
@@ -322,7 +322,7 @@ impl Survey {
         }
     }
 
-    /// The store of which most journals are, by their headers.
+    /// Returns the store of which most journals are, by their headers.
     fn store_of_journals(&self) -> Option<u128> {
         let mut counts = BTreeMap::new();
         for number in self.journal_numbers() {

@@ -87,7 +87,7 @@ impl Temporary {
         Err(Error::Locked)
     }
 
-    /// The directory of the store, which is not there yet.
+    /// Returns the directory of the store, which is not there yet.
     #[must_use]
     pub fn store(&self) -> PathBuf {
         self.path.join(STORE)
@@ -145,7 +145,7 @@ fn remove(path: &Path, beside: &[&str]) -> Result<(), Error> {
     fs::remove_dir(path).map_err(|error| Error::io(&error, "removing a temporary directory"))
 }
 
-/// The folder of the temporary directories beside a path.
+/// Returns the folder of the temporary directories beside a path.
 fn folder_beside(path: &Path) -> Option<PathBuf> {
     let parent = path.parent()?;
     Some(parent.join(format!("{TEMPORARY_PREFIX}{}", geteuid().as_raw())))
@@ -169,7 +169,7 @@ fn private() -> DirBuilder {
     builder
 }
 
-/// A name that no other directory has had.
+/// Returns a name that no other directory has had.
 fn random_name() -> String {
     let random = || RandomState::new().build_hasher().finish();
     format!("{:016x}{:016x}", random(), random())
@@ -181,7 +181,7 @@ mod tests {
     use crate::{DiskStore, Options};
     use std::os::unix::fs::symlink;
 
-    /// A folder of its own.
+    /// Returns a folder of its own.
     fn folder(test: &str) -> PathBuf {
         let name = format!("ats-temporary-{test}-{}", std::process::id());
         let path = std::env::temp_dir().join(name);

@@ -72,12 +72,12 @@ impl RangeDeletes {
         self.len() == 0
     }
 
-    /// The number of ranges, counting each that was inserted.
+    /// Returns the number of ranges, counting each that was inserted.
     pub(crate) fn len(&self) -> usize {
         self.len.load(Ordering::Acquire)
     }
 
-    /// Bytes of memory. O(1).
+    /// Returns the bytes of memory. O(1).
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -107,7 +107,8 @@ impl RangeDeletes {
         self.len.fetch_add(1, Ordering::Release);
     }
 
-    /// The sequence number of the newest range with this key, of those up to `seq`. O(log² n).
+    /// Returns the sequence number of the newest range with this key, of those up to `seq`. O(log²
+    /// n).
     #[inline]
     pub(crate) fn newest_covering(&self, key: &[u8], seq: u64) -> Option<u64> {
         if self.is_empty() {
@@ -124,13 +125,13 @@ impl RangeDeletes {
             .find_map(|newest| newest)
     }
 
-    /// The keys that are in a range up to `seq`. O(n log n); for all ranges, only the first time
-    /// after an insertion.
+    /// Returns the keys that are in a range up to `seq`. O(n log n); for all ranges, only the first
+    /// time after an insertion.
     pub(crate) fn set(&self, seq: u64) -> Arc<RangeSet> {
         self.forest.load().set(seq)
     }
 
-    /// The keys that are in a range above `after` and up to `seq`. O(n log n).
+    /// Returns the keys that are in a range above `after` and up to `seq`. O(n log n).
     pub(crate) fn set_between(&self, after: u64, seq: u64) -> RangeSet {
         let forest = self.forest.load_full();
         let mut trees: Vec<_> = forest.trees.iter().map(|tree| &**tree).collect();
@@ -148,7 +149,7 @@ impl RangeDeletes {
         ranges.into_iter().collect()
     }
 
-    /// The ranges up to `seq`, to be searched as they are; `None` if there are none. O(1).
+    /// Returns the ranges up to `seq`, to be searched as they are; `None` if there are none. O(1).
     pub(crate) fn as_of(&self, seq: u64) -> Option<AsOf> {
         if self.is_empty() {
             return None;
@@ -171,18 +172,18 @@ impl AsOf {
         self.forest.trees.iter().map(|tree| tree.len).sum()
     }
 
-    /// The set of the keys that are in a range, if it was made before.
+    /// Returns the set of the keys that are in a range, if it was made before.
     pub(super) fn existing_set(&self) -> Option<&Arc<RangeSet>> {
         let all = self.forest.all.get();
         all.filter(|_| self.forest.is_within(self.seq))
     }
 
-    /// The keys that are in a range.
+    /// Returns the keys that are in a range.
     pub(super) fn set(&self) -> Arc<RangeSet> {
         self.forest.set(self.seq)
     }
 
-    /// A range of keys, with this one, that are all in a range. O(log² n).
+    /// Returns a range of keys, with this one, that are all in a range. O(log² n).
     pub(super) fn find_covering(&self, key: &[u8]) -> Option<KeyRange<'_>> {
         let trees = self.forest.trees.iter().rev();
         trees
@@ -221,7 +222,7 @@ impl Forest {
 }
 
 impl Tree {
-    /// A tree of one range, which is not empty.
+    /// Makes a tree of one range, which is not empty.
     fn leaf(range: KeyRange<'_>, seq: u64) -> Self {
         let low = Step {
             from: range.low.unwrap_or_default().into(),
@@ -240,7 +241,7 @@ impl Tree {
         }
     }
 
-    /// A tree of two that are as large as each other.
+    /// Makes a tree of two that are as large as each other.
     fn join(older: Arc<Tree>, newer: Arc<Tree>) -> Self {
         Tree {
             first: older.first,
@@ -251,13 +252,13 @@ impl Tree {
         }
     }
 
-    /// The newest range with a key, of those up to `seq`.
+    /// Returns the newest range with a key, of those up to `seq`.
     fn newest_covering(&self, key: &[u8], seq: u64) -> Option<u64> {
         self.find_covering(key, seq).map(|(newest, _)| newest)
     }
 
-    /// The newest range with a key, of those up to `seq`, and the keys around of which that is so,
-    /// or some of them.
+    /// Returns the newest range with a key, of those up to `seq`, and the keys around of which that
+    /// is so, or some of them.
     fn find_covering(&self, key: &[u8], seq: u64) -> Option<(u64, KeyRange<'_>)> {
         if self.first > seq {
             return None;
@@ -276,7 +277,7 @@ impl Tree {
         newer.or_else(|| older.find_covering(key, seq))
     }
 
-    /// The keys that are in any range.
+    /// Returns the keys that are in any range.
     fn ranges(&self) -> impl Iterator<Item = KeyRange<'_>> {
         let next = self.steps[1..].iter().map(Some).chain([None]);
         let covered = self
@@ -290,7 +291,7 @@ impl Tree {
         })
     }
 
-    /// Bytes of memory, without the halves. The bytes of keys are those of the leaves.
+    /// Returns the bytes of memory, without the halves. The bytes of keys are those of the leaves.
     fn bytes(&self) -> usize {
         let keys = match self.halves {
             None => self.steps.iter().map(|step| step.from.len()).sum(),
@@ -300,7 +301,7 @@ impl Tree {
     }
 }
 
-/// The step function of both: the newer one where it has a range.
+/// Returns the step function of both: the newer one where it has a range.
 fn overlay(older: &[Step], newer: &[Step]) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::with_capacity(older.len() + newer.len());
     let (mut old, mut new) = (older.iter().peekable(), newer.iter().peekable());

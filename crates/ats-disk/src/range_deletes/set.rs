@@ -47,7 +47,7 @@ impl RangeSet {
         self.ranges.is_empty()
     }
 
-    /// The number of ranges.
+    /// Returns the number of ranges.
     pub(crate) fn len(&self) -> usize {
         self.ranges.len()
     }
@@ -93,19 +93,19 @@ impl RangeSet {
         self.find_covering(key).is_some()
     }
 
-    /// The range in which a key is, so that a walk can go past all of it. O(log n).
+    /// Returns the range in which a key is, so that a walk can go past all of it. O(log n).
     pub(crate) fn find_covering(&self, key: &[u8]) -> Option<KeyRange<'_>> {
         let above = self.ranges.partition_point(|range| &*range.low <= key);
         let range = self.ranges[..above].last()?.as_range();
         range.has(key).then_some(range)
     }
 
-    /// The ranges, ascending.
+    /// Returns the ranges, ascending.
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = KeyRange<'_>> + ExactSizeIterator {
         self.ranges.iter().map(OwnedRange::as_range)
     }
 
-    /// The keys that are also in `bounds`. O(log n) and the size of the result.
+    /// Returns the keys that are also in `bounds`. O(log n) and the size of the result.
     pub(crate) fn clip(&self, bounds: KeyRange<'_>) -> RangeSet {
         let low = bounds.low.unwrap_or_default();
         let start = self.ranges.partition_point(|range| {

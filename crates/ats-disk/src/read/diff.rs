@@ -49,8 +49,8 @@ pub struct Diff {
 }
 
 impl Snapshot {
-    /// The records that another snapshot of the same store has otherwise; `None` if it is one of
-    /// another store. The earlier of the two need not be this one. See [`Diff`].
+    /// Returns the records that another snapshot of the same store has otherwise; `None` if it is
+    /// one of another store. The earlier of the two need not be this one. See [`Diff`].
     ///
     /// # Errors
     /// [`Error::Expired`].
@@ -90,7 +90,7 @@ impl Diff {
         })
     }
 
-    /// The next difference. `None` at the end.
+    /// Returns the next difference. `None` at the end.
     ///
     /// # Errors
     /// Those of [`Snapshot::get`]. After one the walk may be made anew.
@@ -153,7 +153,7 @@ impl Diff {
         Ok(true)
     }
 
-    /// The key that was looked at last.
+    /// Returns the key that was looked at last.
     #[must_use]
     pub fn key(&self) -> &[u8] {
         &self.key
@@ -165,7 +165,7 @@ impl Diff {
         self.values[0] != self.values[1]
     }
 
-    /// The key that was looked at last, with its values.
+    /// Returns the key that was looked at last, with its values.
     #[must_use]
     pub fn difference(&self) -> Difference<'_> {
         Difference {
@@ -251,7 +251,7 @@ impl DeletedKeys {
         }
     }
 
-    /// The present key.
+    /// Returns the present key.
     fn key(&self) -> Option<&[u8]> {
         self.key.as_deref()
     }

@@ -8,8 +8,8 @@ use crate::state::Version;
 use ats_store::{Direction, KeyRange, MayBlock};
 use std::sync::Arc;
 
-/// The median of the memtable or the run that has the most entries in a range, or a key of the
-/// first records if all have few; `None` if there is no record. The range is not empty.
+/// Returns the median of the memtable or the run that has the most entries in a range, or a key of
+/// the first records if all have few; `None` if there is no record. The range is not empty.
 pub(crate) fn median(
     may_block: Option<MayBlock>,
     pinned: &Arc<Pinned>,
@@ -43,7 +43,7 @@ pub(crate) fn median(
     }
 }
 
-/// The key in the middle of the first records of a walk.
+/// Returns the key in the middle of the first records of a walk.
 fn median_of_few(may_block: Option<MayBlock>, mut scan: Scan) -> Result<Option<Vec<u8>>, Error> {
     let mut keys = Vec::new();
     while keys.len() < 2 * FEW {

@@ -81,7 +81,7 @@ impl Pinned {
         self.holder.store(holder, Ordering::Relaxed);
     }
 
-    /// The same, with the number of records if the store knows it at this moment.
+    /// Makes the same, with the number of records if the store knows it at this moment.
     pub(crate) fn with_count(state: &Arc<State>) -> Self {
         let mut pinned = Pinned::new(Arc::clone(state));
         for _ in 0..COUNT_TRIES {
@@ -107,7 +107,7 @@ impl Pinned {
         self.read_point
     }
 
-    /// The number of records, once it is known.
+    /// Returns the number of records, once it is known.
     pub(crate) fn records(&self) -> &OnceLock<usize> {
         &self.records
     }
@@ -152,7 +152,7 @@ impl Pinned {
         Duration::from_nanos(now.saturating_sub(self.taken))
     }
 
-    /// The reason why it has ended, if it has.
+    /// Returns the reason why it has ended, if it has.
     pub(crate) fn ending(&self) -> Option<Ending> {
         let index = usize::from(self.ending.load(Ordering::Acquire)).checked_sub(1)?;
         ENDINGS.get(index).copied()

@@ -124,7 +124,7 @@ impl Drop for FindsGaps {
 }
 
 impl Scan {
-    /// A walk over a range at this moment.
+    /// Makes a walk over a range at this moment.
     pub(crate) fn of(
         state: &Arc<State>,
         key_range: KeyRange<'_>,
@@ -176,7 +176,7 @@ impl Scan {
         })
     }
 
-    /// The next record: its key and its value. `None` at the end.
+    /// Returns the next record: its key and its value. `None` at the end.
     ///
     /// # Errors
     /// [`Error::Io`] and [`Error::Corrupt`] if a file cannot be read, [`Error::Merge`] if the
@@ -423,7 +423,8 @@ impl Scan {
     }
 }
 
-/// The bound of a range that begins with this key, or ends before it, for a walk in this direction.
+/// Returns the bound of a range that begins with this key, or ends before it, for a walk in this
+/// direction.
 fn bound_at(key: &[u8], direction: Direction) -> Vec<u8> {
     match direction {
         Direction::Up => key.to_vec(),
@@ -431,7 +432,7 @@ fn bound_at(key: &[u8], direction: Direction) -> Vec<u8> {
     }
 }
 
-/// The sources of a walk over a version, from the newest to the oldest.
+/// Returns the sources of a walk over a version, from the newest to the oldest.
 fn sources(version: &Version, key_range: KeyRange<'_>, seq: u64) -> Vec<Source> {
     let memtables = version.memtables().map(|memtable| Source {
         cursor: Box::new(

@@ -71,31 +71,31 @@ impl Snapshot {
         self.pinned.set_holder(holder);
     }
 
-    /// The reason why it has ended, if it has. That is known before the first read fails.
+    /// Returns the reason why it has ended, if it has. That is known before the first read fails.
     #[must_use]
     pub fn ending(&self) -> Option<Ending> {
         self.pinned.ending()
     }
 
-    /// The time since it was taken.
+    /// Returns the time since it was taken.
     #[must_use]
     pub fn age(&self) -> Duration {
         self.pinned.age()
     }
 
-    /// Number of records, if it is one that is [kept](crate::DiskStore::keep_snapshot), and the
-    /// store knew it at that moment. O(1).
+    /// Returns the number of records, if it is one that is [kept](crate::DiskStore::keep_snapshot),
+    /// and the store knew it at that moment. O(1).
     #[must_use]
     pub fn known_len(&self) -> Option<usize> {
         self.pinned.records().get().copied()
     }
 
-    /// The resources that it reads.
+    /// Returns the resources that it reads.
     pub(super) fn pinned(&self) -> &Arc<Pinned> {
         &self.pinned
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     ///
     /// # Errors
     /// Those of [`DiskStore::get`](crate::DiskStore::get), and [`Error::Expired`].
@@ -155,9 +155,9 @@ impl Snapshot {
         Ok(sum)
     }
 
-    /// A bound that divides the records of a range in two parts, of about the same size if few of
-    /// them were deleted; `None` if there are none. It is above the low end of the range, or the
-    /// key of the first record, and below the high end. It need not be a key.
+    /// Returns a bound that divides the records of a range in two parts, of about the same size if
+    /// few of them were deleted; `None` if there are none. It is above the low end of the range, or
+    /// the key of the first record, and below the high end. It need not be a key.
     ///
     /// # Errors
     /// Those of [`get`](Snapshot::get).
@@ -186,7 +186,7 @@ impl Snapshot {
         }
     }
 
-    /// A walk over the records of a range.
+    /// Returns a walk over the records of a range.
     ///
     /// # Errors
     /// Those of [`get`](Snapshot::get).

@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 
 /// A way in which the records of a snapshot are seen.
 pub(crate) trait SnapshotView: Send + Sync {
-    /// The snapshot itself.
+    /// Returns the snapshot itself.
     fn snapshot(&self) -> &Snapshot;
 
     /// Lends the value of a key to `read`. Returns `true` if there is one.
@@ -72,7 +72,7 @@ pub(crate) fn visit_each(
 }
 
 impl Snapshot {
-    /// The records as a store that nothing changes.
+    /// Returns the records as a store that nothing changes.
     #[must_use]
     pub fn into_store(self) -> Box<dyn Store> {
         Box::new(SnapshotStore(self))
@@ -120,7 +120,7 @@ impl<V: SnapshotView> Store for SnapshotStore<V> {
         Ok(self.0.scan(may_block, key_range, direction, visit)?)
     }
 
-    /// The bound that divides the records, which divides the keys as well.
+    /// Returns the bound that divides the records, which divides the keys as well.
     fn median(
         &self,
         may_block: Option<MayBlock>,
@@ -129,7 +129,7 @@ impl<V: SnapshotView> Store for SnapshotStore<V> {
         Ok(self.0.snapshot().find_median(may_block, key_range)?)
     }
 
-    /// Number of keys. O(n).
+    /// Returns the number of keys. O(n).
     fn len(&self, may_block: Option<MayBlock>) -> Result<usize, ats_store::Error> {
         self.sum(may_block, &|_| 1)
     }

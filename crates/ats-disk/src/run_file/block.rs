@@ -118,7 +118,7 @@ fn prefetch_end(bytes: &[u8], records: usize) {
 }
 
 impl Block {
-    /// The block with this content.
+    /// Makes the block with this content.
     pub(crate) fn new(content: &[u8]) -> Result<Self, Damaged> {
         let damaged = Damaged("has no restart points");
         let (before, counts) = content.split_last_chunk::<COUNTS_BYTES>().ok_or(damaged)?;
@@ -151,7 +151,7 @@ impl Block {
             && first == Some(&[0; RESTART_BYTES])
     }
 
-    /// Bytes of memory.
+    /// Returns the bytes of memory.
     pub(crate) fn memory(&self) -> usize {
         self.bytes.bytes()
     }
@@ -160,25 +160,25 @@ impl Block {
         self.restarts as usize
     }
 
-    /// The end of the records, which is the beginning of the restart points.
+    /// Returns the end of the records, which is the beginning of the restart points.
     #[inline]
     fn records_end(&self) -> usize {
         self.bytes.len() - COUNTS_BYTES - RESTART_BYTES * self.restarts as usize
     }
 
-    /// The end of the values, which is the beginning of the records.
+    /// Returns the end of the values, which is the beginning of the records.
     #[inline]
     fn records_start(&self) -> usize {
         self.records_end() - self.records as usize
     }
 
-    /// The region of the records. [`Offsets`] are relative to it.
+    /// Returns the region of the records. [`Offsets`] are relative to it.
     #[inline]
     fn records(&self) -> &[u8] {
         &self.bytes[self.records_start()..self.records_end()]
     }
 
-    /// The offsets of the record of a restart point. The end, if there is no such point.
+    /// Returns the offsets of the record of a restart point. The end, if there is no such point.
     #[inline]
     pub(super) fn restart(&self, number: usize) -> Offsets {
         let points = &self.bytes[self.records_end()..];
@@ -209,7 +209,7 @@ impl Block {
         offsets.record < other.record
     }
 
-    /// The record at a offsets.
+    /// Returns the record at these offsets.
     #[inline(always)]
     pub(super) fn record(&self, offsets: Offsets) -> Result<Record, Damaged> {
         let bytes = self.records();
@@ -228,7 +228,8 @@ impl Block {
         })
     }
 
-    /// The bytes of the key of a record behind those that it has in common with the key before.
+    /// Returns the bytes of the key of a record behind those that it has in common with the key
+    /// before.
     #[inline(always)]
     pub(super) fn suffix(&self, record: &Record) -> &[u8] {
         // The bounds were checked when the record was read.
@@ -236,7 +237,7 @@ impl Block {
         suffix.unwrap_or_default()
     }
 
-    /// The entry with this tag, and with the value at `start`.
+    /// Returns the entry with this tag, and with the value at `start`.
     #[inline(always)]
     fn entry(&self, tag: u64, start: usize) -> Result<Entry, Damaged> {
         let len = tag >> KIND_BITS;
@@ -257,14 +258,14 @@ impl Block {
         })
     }
 
-    /// The value of an entry.
+    /// Returns the value of an entry.
     #[inline]
     pub(super) fn value(&self, entry: Entry) -> &[u8] {
         // The bounds were checked when the entry was read.
         self.bytes.get(entry.start..entry.end).unwrap_or_default()
     }
 
-    /// The entries of a record.
+    /// Returns the entries of a record.
     #[inline(always)]
     pub(super) fn entries(&self, record: &Record) -> Entries {
         Entries {
@@ -273,7 +274,7 @@ impl Block {
         }
     }
 
-    /// The entries without the newest of them. `None` if it was the last.
+    /// Returns the entries without the newest of them. `None` if it was the last.
     #[inline(always)]
     pub(super) fn older(&self, entries: Entries) -> Result<Option<Entries>, Damaged> {
         if !entries.first.more {
@@ -287,7 +288,7 @@ impl Block {
         }))
     }
 
-    /// The offsets of the record behind these entries.
+    /// Returns the offsets of the record behind these entries.
     #[inline(always)]
     pub(super) fn offsets_behind(&self, mut entries: Entries) -> Result<Offsets, Damaged> {
         while let Some(older) = self.older(entries)? {
@@ -296,8 +297,8 @@ impl Block {
         Ok(entries.end())
     }
 
-    /// The number of the last restart point whose key is not above `key`; with `below`, whose key
-    /// is below it. The first one if there is none. O(log n).
+    /// Returns the number of the last restart point whose key is not above `key`; with `below`,
+    /// whose key is below it. The first one if there is none. O(log n).
     #[inline]
     pub(super) fn restart_before(&self, key: &[u8], below: bool) -> Result<usize, Damaged> {
         let (mut low, mut high) = (0, self.restarts());
@@ -313,8 +314,8 @@ impl Block {
         Ok(low)
     }
 
-    /// The median of a range, which is the key of a restart point; `None` if no restart point lies
-    /// within the range. O(log n).
+    /// Returns the median of a range, which is the key of a restart point; `None` if no restart
+    /// point lies within the range. O(log n).
     pub(crate) fn median(
         &self,
         low: &[u8],
@@ -389,7 +390,7 @@ impl Block {
 }
 
 impl Entries {
-    /// The offsets of the record behind them, if the first is the last.
+    /// Returns the offsets of the record behind them, if the first is the last.
     #[inline(always)]
     pub(super) fn end(self) -> Offsets {
         Offsets {

@@ -98,7 +98,7 @@ impl BlockBuilder {
         self.start
     }
 
-    /// Bytes of the block that are not behind the values yet.
+    /// Returns the bytes of the block that are not behind the values yet.
     pub(super) fn record_bytes(&self) -> usize {
         self.records.len()
     }

@@ -54,7 +54,7 @@ pub(crate) enum Cached {
 }
 
 impl Cached {
-    /// Bytes of memory.
+    /// Returns the bytes of memory.
     fn memory(&self) -> usize {
         let bytes = match self {
             Cached::Block(block) => block.memory(),
@@ -148,7 +148,7 @@ impl Items {
         self.budget.load(Ordering::Relaxed)
     }
 
-    /// The most bytes of an item that is kept.
+    /// Returns the most bytes of an item that is kept.
     fn max_bytes(&self) -> usize {
         self.budget() / self.items.num_shards() / MAX_SHARE
     }
@@ -171,7 +171,7 @@ impl Items {
         self.items.set_capacity(budget.saturating_sub(taken) as u64);
     }
 
-    /// Bytes of memory.
+    /// Returns the bytes of memory.
     fn bytes(&self) -> u64 {
         self.items.weight()
             + self.held.load(Ordering::Relaxed) as u64
@@ -179,7 +179,7 @@ impl Items {
     }
 }
 
-/// Bytes of memory of the cache that stores share.
+/// Returns the bytes of memory of the cache that stores share.
 pub(crate) fn shared_bytes() -> u64 {
     let shared = SHARED.lock().upgrade();
     shared.map_or(0, |items| items.bytes())
@@ -195,12 +195,12 @@ pub(crate) fn set_shared_budget(budget: usize) {
 }
 
 impl BlockCache {
-    /// A cache with a budget in bytes, for one store; with 0, it keeps nothing.
+    /// Makes a cache with a budget in bytes, for one store; with 0, it keeps nothing.
     pub(crate) fn new(budget: usize) -> Self {
         BlockCache::of(Arc::new(Items::new(budget)), false)
     }
 
-    /// The cache that stores share. `budget` is that of the first one.
+    /// Makes the cache that stores share. `budget` is that of the first one.
     pub(crate) fn new_shared(budget: usize) -> Self {
         let mut shared = SHARED.lock();
         let items = shared.upgrade().unwrap_or_else(|| {
@@ -223,7 +223,7 @@ impl BlockCache {
         }
     }
 
-    /// A number for a file that is opened.
+    /// Returns a number for a file that is opened.
     pub(crate) fn next_file() -> u64 {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         NEXT.fetch_add(1, Ordering::Relaxed)

@@ -32,7 +32,7 @@ struct Below {
 }
 
 impl BlockCursor {
-    /// A walk that has not been told where to go.
+    /// Makes a walk that has not been told where to go.
     pub(crate) fn new(block: Block) -> Self {
         BlockCursor {
             next: block.restart(0),

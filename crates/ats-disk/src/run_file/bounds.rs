@@ -12,15 +12,15 @@ use std::borrow::Cow;
 /// Keys with more bytes than this are shortened.
 pub(crate) const EXACT_BYTES: usize = 256;
 
-/// The lower bound of keys of which this is the lowest: above `after`, if there is something, which
-/// is below the key.
+/// Returns the lower bound of keys of which this is the lowest: above `after`, if there is
+/// something, which is below the key.
 pub(crate) fn lower<'k>(first: &'k [u8], after: Option<&[u8]>) -> &'k [u8] {
     let shared = after.map_or(0, |after| common_prefix(first, after) + 1);
     first.get(..shared.max(EXACT_BYTES)).unwrap_or(first)
 }
 
-/// The upper bound of keys of which this is the highest: below `before`, if there is something,
-/// which is above the key.
+/// Returns the upper bound of keys of which this is the highest: below `before`, if there is
+/// something, which is above the key.
 pub(crate) fn upper<'k>(last: &'k [u8], before: Option<&[u8]>) -> Cow<'k, [u8]> {
     // The first byte that is another one stays as it is.
     let shared = before.map_or(0, |before| common_prefix(last, before) + 2);

@@ -323,12 +323,13 @@ impl FileCursor {
         }
     }
 
-    /// The offset of the block in which it stands.
+    /// Returns the offset of the block in which it stands.
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// The part in which it stands, with its number, and the number of the block within the part.
+    /// Returns the part in which it stands, with its number, and the number of the block within the
+    /// part.
     pub(super) fn block_number(&self) -> Option<((usize, &Part), usize)> {
         let (number, part) = self.part.as_ref()?;
         Some(((*number, part), self.block))

@@ -11,7 +11,7 @@ use crate::coding::{Damaged, Decoder, put_varint};
 use ats_mem::slab::SharedSlice;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The hash of a key, which all filters are asked with.
+/// Returns the hash of a key, which all filters are asked with.
 #[inline]
 pub(crate) fn key_hash(key: &[u8]) -> u64 {
     xxh3_64(key)
@@ -37,7 +37,7 @@ const SALT: [u32; 8] = [
 ];
 
 impl Lane {
-    /// The bits of a hash, which depend on its lower half only.
+    /// Returns the bits of a hash, which depend on its lower half only.
     #[inline]
     fn of(hash: u64) -> Lane {
         Lane(SALT.map(|salt| 1 << ((hash as u32).wrapping_mul(salt) >> 27)))
@@ -51,7 +51,7 @@ impl Lane {
     }
 }
 
-/// The lane of a hash, which depends on its upper half only.
+/// Returns the lane of a hash, which depends on its upper half only.
 #[inline]
 fn lane_of(hash: u64, lanes: usize) -> usize {
     // The number of lanes has 32 bits, so the result is below it.
@@ -66,8 +66,8 @@ pub(crate) struct FilterSize {
 }
 
 impl FilterSize {
-    /// The size with this rate of false positives; from 1.0 on, no filter. Rates below a millionth
-    /// are not reached, since lanes would be almost empty.
+    /// Makes the size with this rate of false positives; from 1.0 on, no filter. Rates below a
+    /// millionth are not reached, since lanes would be almost empty.
     pub(crate) fn for_rate(false_positives: f64) -> Self {
         if false_positives.is_nan() || false_positives >= 1.0 {
             return FilterSize {
@@ -102,14 +102,14 @@ impl FilterSize {
         }
     }
 
-    /// Bytes of the filter of this many keys, about.
+    /// Returns the bytes of the filter of this many keys, about.
     pub(crate) fn bytes(self, keys: usize) -> usize {
         self.lanes(keys) * LANE_BYTES
     }
 }
 
-/// The rate of false positives if this many keys share a lane on average. Keys choose lanes at
-/// random, so the number of keys of a lane has a Poisson distribution, and the rate is the mean
+/// Returns the rate of false positives if this many keys share a lane on average. Keys choose lanes
+/// at random, so the number of keys of a lane has a Poisson distribution, and the rate is the mean
 /// over it.
 fn false_positive_rate(keys_per_lane: f64) -> f64 {
     let mut probability = (-keys_per_lane).exp();
@@ -131,7 +131,7 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    /// The filter of the keys with these hashes.
+    /// Makes the filter of the keys with these hashes.
     pub(crate) fn new(hashes: &[u64], size: FilterSize) -> Self {
         let mut lanes = vec![Lane([0; 8]); size.lanes(hashes.len())];
         if !lanes.is_empty() {
@@ -181,7 +181,7 @@ impl Filter {
         })
     }
 
-    /// Bytes of memory.
+    /// Returns the bytes of memory.
     pub(crate) fn memory(&self) -> usize {
         self.lanes.bytes()
     }

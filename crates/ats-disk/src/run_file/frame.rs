@@ -45,7 +45,7 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// The seed of the checksum of a frame of this file.
+    /// Returns the seed of the checksum of a frame of this file.
     pub(crate) fn seed(self, offset: u64) -> u64 {
         let mut bytes = [0; 32];
         bytes[..16].copy_from_slice(&self.store.to_le_bytes());
@@ -93,7 +93,7 @@ fn compress(content: &[u8], packed: &mut Vec<u8>) -> bool {
     packed.len() <= content.len() - content.len() / 8
 }
 
-/// The stored content of a frame that passes its checksum, and whether it is compressed.
+/// Returns the stored content of a frame that passes its checksum, and whether it is compressed.
 fn check(frame: &[u8], content: Content, seed: u64) -> Result<(&[u8], bool), Damaged> {
     let split = frame.split_last_chunk::<8>();
     let (checked, checksum) = split.ok_or(Damaged("ends early"))?;
@@ -124,7 +124,7 @@ fn decompress(stored: &[u8]) -> Result<Vec<u8>, Damaged> {
     }
 }
 
-/// The content of a frame.
+/// Returns the content of a frame.
 pub(crate) fn open(frame: &[u8], content: Content, seed: u64) -> Result<Cow<'_, [u8]>, Damaged> {
     match check(frame, content, seed)? {
         (stored, false) => Ok(Cow::Borrowed(stored)),

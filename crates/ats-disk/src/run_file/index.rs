@@ -86,7 +86,7 @@ impl Separators {
         &self.suffixes[start..self.ends[number]]
     }
 
-    /// The number of separators that are not above the key. O(log n).
+    /// Returns the number of separators that are not above the key. O(log n).
     #[inline]
     pub(crate) fn rank(&self, key: &[u8]) -> usize {
         let key = match self.prefix.is_empty() {
@@ -108,7 +108,7 @@ impl Separators {
         }
     }
 
-    /// The rank of a key whose head occurs, from `low` on.
+    /// Returns the rank of a key whose head occurs, from `low` on.
     fn rank_of_equal(&self, mut low: usize, key: &[u8], key_head: u64) -> usize {
         let equal = &self.heads[low..];
         let mut high = low + equal.partition_point(|&head| head == key_head);
@@ -122,7 +122,7 @@ impl Separators {
         low
     }
 
-    /// The numbers of those that are above `low` and below `high`. O(log n).
+    /// Returns the numbers of those that are above `low` and below `high`. O(log n).
     pub(crate) fn find_within(&self, low: &[u8], high: Option<&[u8]>) -> Range<usize> {
         let start = self.rank(low);
         let end = high.map_or(self.heads.len(), |high| {
@@ -133,7 +133,7 @@ impl Separators {
         start..end
     }
 
-    /// The separator with this number.
+    /// Returns the separator with this number.
     pub(crate) fn get(&self, number: usize) -> Vec<u8> {
         [&self.prefix, self.suffix(number)].concat()
     }
@@ -143,7 +143,7 @@ impl Separators {
     }
 }
 
-/// The shortest byte string above `last` and not above `first`, which is above `last`.
+/// Returns the shortest byte string above `last` and not above `first`, which is above `last`.
 pub(crate) fn separator<'k>(last: &[u8], first: &'k [u8]) -> &'k [u8] {
     let shared = common_prefix(last, first);
     first.get(..=shared).unwrap_or(first)
@@ -179,41 +179,41 @@ impl Index {
         })
     }
 
-    /// The number of pieces: one at least.
+    /// Returns the number of pieces: one at least.
     pub(crate) fn len(&self) -> usize {
         self.offsets.len() - 1
     }
 
-    /// The number of the piece to which a key belongs. O(log n).
+    /// Returns the number of the piece to which a key belongs. O(log n).
     #[inline]
     pub(crate) fn find(&self, key: &[u8]) -> usize {
         self.separators.rank(key)
     }
 
-    /// The numbers of the separators that are above `low` and below `high`; the first one is the
-    /// number of the piece to which `low` belongs. O(log n).
+    /// Returns the numbers of the separators that are above `low` and below `high`; the first one
+    /// is the number of the piece to which `low` belongs. O(log n).
     pub(crate) fn find_within(&self, low: &[u8], high: Option<&[u8]>) -> Range<usize> {
         self.separators.find_within(low, high)
     }
 
-    /// The separator behind the piece with this number, which is not the last.
+    /// Returns the separator behind the piece with this number, which is not the last.
     pub(crate) fn separator(&self, number: usize) -> Vec<u8> {
         self.separators.get(number)
     }
 
-    /// The offset and the length of the piece with this number.
+    /// Returns the offset and the length of the piece with this number.
     #[inline]
     pub(crate) fn piece(&self, number: usize) -> (u64, u64) {
         let (start, end) = (self.offsets[number], self.offsets[number + 1]);
         (start, end - start)
     }
 
-    /// The beginning of the first piece, and the end of the last one.
+    /// Returns the beginning of the first piece, and the end of the last one.
     pub(crate) fn extent(&self) -> (u64, u64) {
         (self.offsets[0], self.offsets[self.len()])
     }
 
-    /// Bytes of memory.
+    /// Returns the bytes of memory.
     pub(crate) fn memory(&self) -> usize {
         self.separators.memory() + self.offsets.bytes()
     }
@@ -244,7 +244,7 @@ impl IndexBuilder {
         self.lengths.is_empty()
     }
 
-    /// Bytes that it takes when it is encoded, about.
+    /// Returns the bytes that it takes when it is encoded, about.
     pub(crate) fn bytes(&self) -> usize {
         self.separators.len() + 3 * self.lengths.len()
     }

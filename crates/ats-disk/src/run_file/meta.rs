@@ -114,7 +114,7 @@ impl FileMeta {
         Ok(meta)
     }
 
-    /// The bounds of its keys.
+    /// Returns the bounds of its keys.
     pub(crate) fn bounds(&self) -> Option<(&[u8], &[u8])> {
         self.first_key.as_deref().zip(self.last_key.as_deref())
     }

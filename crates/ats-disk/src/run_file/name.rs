@@ -1,11 +1,11 @@
 //! The names of the files of runs.
 
-/// The name of the file of a run with this number.
+/// Returns the name of the file of a run with this number.
 pub(crate) fn file_name(number: u64) -> String {
     format!("run-{number:08}")
 }
 
-/// The number of the file of a run with this name.
+/// Returns the number of the file of a run with this name.
 pub(crate) fn file_number(name: &str) -> Option<u64> {
     let number = name.strip_prefix("run-")?.parse().ok()?;
     (file_name(number) == name).then_some(number)

@@ -27,7 +27,7 @@ impl Part {
         Ok(Part { filter, blocks })
     }
 
-    /// Bytes of memory.
+    /// Returns the bytes of memory.
     pub(crate) fn memory(&self) -> usize {
         size_of::<Self>() + self.filter.memory() + self.blocks.memory()
     }
@@ -72,7 +72,7 @@ impl PartBuilder {
         self.blocks.separate(separator);
     }
 
-    /// Bytes that it takes in the file, about.
+    /// Returns the bytes that it takes in the file, about.
     pub(crate) fn bytes(&self) -> usize {
         self.blocks.bytes() + self.filter_size.bytes(self.hashes.len())
     }

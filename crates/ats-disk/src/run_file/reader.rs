@@ -87,7 +87,7 @@ impl Deref for FoundPart<'_> {
 }
 
 impl FoundPart<'_> {
-    /// The part as long as the caller wants it.
+    /// Returns the part as long as the caller wants it.
     pub(super) fn into_arc(self) -> Arc<Part> {
         match self {
             FoundPart::Held(part) => Arc::clone(part),
@@ -239,7 +239,7 @@ impl RunFile {
         Error::corrupt(format_args!("run file {number} at offset {offset}: {why}"))
     }
 
-    /// Bytes of the file.
+    /// Returns the bytes of the file.
     pub(super) fn read(
         &self,
         may_block: Option<MayBlock>,
@@ -324,9 +324,9 @@ impl RunFile {
         })
     }
 
-    /// A part that is not cached. With the first one of a file, the system is asked to read the
-    /// others, too: they lie beside each other and are a hundredth of the file, and without them
-    /// each read of a block waits for a part.
+    /// Returns a part that is not cached. With the first one of a file, the system is asked to read
+    /// the others, too: they lie beside each other and are a hundredth of the file, and without
+    /// them each read of a block waits for a part.
     #[cold]
     pub(super) fn read_part(
         &self,
@@ -354,7 +354,7 @@ impl RunFile {
         self.read_frame(may_block, offset, length, Content::Block, Block::new)
     }
 
-    /// The part with this number, from memory or for it.
+    /// Returns the part with this number, from memory or for it.
     #[inline]
     pub(super) fn part(
         &self,
@@ -371,7 +371,8 @@ impl RunFile {
         }
     }
 
-    /// The part with this number, which the file then holds, or the cache, if the file must not.
+    /// Returns the part with this number, which the file then holds, or the cache, if the file must
+    /// not.
     #[cold]
     fn part_to_hold(
         &self,
@@ -408,7 +409,7 @@ impl RunFile {
         Ok(FoundPart::Held(part.expect("it was just set")))
     }
 
-    /// The block at an offset, if it is cached.
+    /// Returns the block at an offset, if it is cached.
     #[inline]
     pub(super) fn cached_block(&self, offset: u64) -> Option<Block> {
         match self.cache.get(self.cache_file, offset) {
@@ -424,22 +425,22 @@ impl RunFile {
         self.cache.insert(self.cache_file, offset, cached);
     }
 
-    /// The facts that the manifest has about it.
+    /// Returns the facts that the manifest has about it.
     pub(crate) fn meta(&self) -> &FileMeta {
         &self.meta
     }
 
-    /// The identity of the file.
+    /// Returns the identity of the file.
     pub(super) fn identity(&self) -> Identity {
         self.identity
     }
 
-    /// The extent of the index of parts. `None` if there are only range deletes.
+    /// Returns the extent of the index of parts. `None` if there are only range deletes.
     pub(super) fn top(&self) -> Option<&Index> {
         self.end.top.as_ref()
     }
 
-    /// The beginning of the first block, and the end of the last one.
+    /// Returns the beginning of the first block, and the end of the last one.
     pub(super) fn blocks_extent(&self) -> (u64, u64) {
         (0, self.top().map_or(0, |top| top.extent().0))
     }
@@ -469,7 +470,7 @@ impl RunFile {
         shown.map_err(|why| self.damage(offset, why))
     }
 
-    /// A block, from the cache or for it.
+    /// Returns a block, from the cache or for it.
     #[inline]
     fn block(&self, may_block: Option<MayBlock>, offset: u64, length: u64) -> Result<Block, Error> {
         if let Some(block) = self.cached_block(offset) {
@@ -480,8 +481,8 @@ impl RunFile {
         Ok(block)
     }
 
-    /// The median of a range; `None` if it has few entries. Where the range lies within one part,
-    /// that is read, and where it lies within one block, that.
+    /// Returns the median of a range; `None` if it has few entries. Where the range lies within one
+    /// part, that is read, and where it lies within one block, that.
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::Corrupt`].

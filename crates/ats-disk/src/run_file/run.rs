@@ -29,7 +29,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// The run of these files, one at least, in any order.
+    /// Makes the run of these files, one at least, in any order.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if the keys of two files overlap.
@@ -61,12 +61,12 @@ impl Run {
         })
     }
 
-    /// All files: first those without keys, then the others, ascending.
+    /// Returns all files: first those without keys, then the others, ascending.
     pub(crate) fn files(&self) -> &[Arc<RunFile>] {
         &self.files
     }
 
-    /// The [bounds](super::bounds) of its keys, if there are any.
+    /// Returns the [bounds](super::bounds) of its keys, if there are any.
     pub(crate) fn bounds(&self) -> Option<(&[u8], &[u8])> {
         self.bounds
             .as_ref()
@@ -106,7 +106,8 @@ impl Run {
         }
     }
 
-    /// The median of a range; `None` if it has few entries. Reads a part and a block at most.
+    /// Returns the median of a range; `None` if it has few entries. Reads a part and a block at
+    /// most.
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::Corrupt`].
@@ -133,13 +134,13 @@ impl Run {
         }
     }
 
-    /// The number of the file to which a key belongs.
+    /// Returns the number of the file to which a key belongs.
     fn find(&self, key: &[u8]) -> usize {
         self.keyless + self.separators.rank(key)
     }
 
-    /// A cursor over all keys; see [`FileCursor::new`]. Of each file it reads nothing before it
-    /// gets there.
+    /// Returns a cursor over all keys; see [`FileCursor::new`]. Of each file it reads nothing
+    /// before it gets there.
     pub(crate) fn cursor(self: &Arc<Self>, use_cache: bool, read_ahead: usize) -> RunCursor {
         RunCursor {
             run: Arc::clone(self),
@@ -157,8 +158,8 @@ fn overlap([a, b]: [u64; 2]) -> Error {
     ))
 }
 
-/// The range deletes of all files, if there are any. A range that goes on in the next file is one
-/// again.
+/// Returns the range deletes of all files, if there are any. A range that goes on in the next file
+/// is one again.
 fn range_deletes(files: &[Arc<RunFile>]) -> Option<Arc<RangeSet>> {
     let deletes = files.iter().map(|file| file.range_deletes());
     let mut deletes = deletes.filter(|deletes| !deletes.is_empty());
@@ -184,7 +185,7 @@ pub(crate) struct RunCursor {
 }
 
 impl RunCursor {
-    /// The cursor over the file with this number, which becomes the current one.
+    /// Returns the cursor over the file with this number, which becomes the current one.
     fn enter(&mut self, number: usize) -> &mut FileCursor {
         let cursor = match self.current.take() {
             Some((current, cursor)) if current == number => cursor,

@@ -49,7 +49,7 @@ impl Memory {
         self.0.lock().bytes.clone()
     }
 
-    /// The reads since the last call of this.
+    /// Returns the reads since the last call of this.
     fn take_reads(&self) -> Vec<(u64, usize)> {
         std::mem::take(&mut self.0.lock().reads)
     }
@@ -185,7 +185,7 @@ fn open(memory: &Memory, meta: &FileMeta) -> Arc<RunFile> {
     open_with(memory, meta, 1 << 20).expect("it was written like that")
 }
 
-/// The entries that a lookup shows of a key.
+/// Returns the entries that a lookup shows of a key.
 fn get(file: &RunFile, key: &[u8]) -> Result<Entries, Error> {
     let mut entries = Entries::new();
     file.get(BLOCK, key, key_hash(key), &mut |kind, value| {
@@ -195,7 +195,7 @@ fn get(file: &RunFile, key: &[u8]) -> Result<Entries, Error> {
     Ok(entries)
 }
 
-/// The entries that a cursor shows where it stands.
+/// Returns the entries that a cursor shows where it stands.
 fn current(cursor: &dyn Cursor) -> Option<(Vec<u8>, Entries)> {
     let key = cursor.key()?.to_vec();
     let entries = (0..cursor.entries()).map(|index| cursor.entry(index));
@@ -203,7 +203,7 @@ fn current(cursor: &dyn Cursor) -> Option<(Vec<u8>, Entries)> {
     Some((key, entries.collect()))
 }
 
-/// The entries that a cursor shows from a bound on: at most this many keys.
+/// Returns the entries that a cursor shows from a bound on: at most this many keys.
 fn walk(
     cursor: &mut dyn Cursor,
     direction: Direction,
@@ -221,7 +221,7 @@ fn walk(
     Ok(shown)
 }
 
-/// The entries that it should show.
+/// Returns the entries that it should show.
 fn walk_model(
     records: &Records,
     direction: Direction,

@@ -41,7 +41,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// The form that the options of the store say.
+    /// Makes the form that the options of the store say.
     pub(crate) fn new(options: &Options) -> Self {
         Settings {
             // Offsets within a block have 32 bits.
@@ -181,8 +181,8 @@ impl FileWriter {
         self.meta.value_bytes += value.len() as u64;
     }
 
-    /// The [upper bound](bounds::upper) of the keys that were added, below `before`; `None` if
-    /// there are none.
+    /// Returns the [upper bound](bounds::upper) of the keys that were added, below `before`; `None`
+    /// if there are none.
     pub(crate) fn upper(&self, before: Option<&[u8]>) -> Option<Cow<'_, [u8]>> {
         let is_there = self.first_key.is_some();
         is_there.then(|| bounds::upper(&self.last_key, before))
@@ -193,7 +193,8 @@ impl FileWriter {
         self.chunk.capacity() + self.parts.capacity() + self.scratch.capacity()
     }
 
-    /// The approximate length that the file would have if it ended here, without range deletes.
+    /// Returns the approximate length that the file would have if it ended here, without range
+    /// deletes.
     pub(crate) fn bytes(&self) -> u64 {
         let buffered = self.chunk.len()
             + self.block.record_bytes()

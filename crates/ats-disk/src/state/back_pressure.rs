@@ -115,12 +115,12 @@ impl BackPressure {
     }
 }
 
-/// The number of runs that are not too many.
+/// Returns the number of runs that are not too many.
 pub(crate) fn most_runs(fan_in: usize) -> usize {
     fan_in.saturating_mul(3)
 }
 
-/// The number of runs beyond those that are not too many.
+/// Returns the number of runs beyond those that are not too many.
 pub(crate) fn debt(runs: usize, fan_in: usize) -> usize {
     runs.saturating_sub(most_runs(fan_in.max(2)))
 }

@@ -28,16 +28,16 @@ pub(crate) trait Pin: Send + Sync {
     /// Returns `true` if it has ended.
     fn has_ended(&self) -> bool;
 
-    /// Number of its last use, from 1, if it is one of those whose number is limited.
+    /// Returns the number of its last use, from 1, if it is one of those whose number is limited.
     fn last_use(&self) -> u64;
 
-    /// The time at which it was taken, if it is kept.
+    /// Returns the time at which it was taken, if it is kept.
     fn kept_since(&self) -> Option<u64>;
 
-    /// The time at which it ends, if it is kept for so long only.
+    /// Returns the time at which it ends, if it is kept for so long only.
     fn deadline(&self) -> Option<u64>;
 
-    /// The number of the program that holds it, if it was set.
+    /// Returns the number of the program that holds it, if it was set.
     fn holder(&self) -> Option<u64>;
 
     /// Lets it end if it was not read for longer than `age`, unless it is kept.
@@ -112,12 +112,12 @@ impl SnapshotExpiry {
         all.push(pinned);
     }
 
-    /// The number of another use, from 1.
+    /// Returns the number of another use, from 1.
     pub(crate) fn next_use(&self) -> u64 {
         self.uses.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// All of them, the oldest first.
+    /// Returns all of them, the oldest first.
     fn pins(&self) -> Vec<Arc<dyn Pin>> {
         self.all.lock().iter().filter_map(Weak::upgrade).collect()
     }
@@ -131,7 +131,7 @@ impl SnapshotExpiry {
             .collect()
     }
 
-    /// Number of snapshots that have not ended.
+    /// Returns the number of snapshots that have not ended.
     pub(crate) fn count(&self) -> usize {
         let pins = self.pins();
         pins.iter().filter(|pinned| !pinned.has_ended()).count()
@@ -222,7 +222,7 @@ impl SnapshotExpiry {
         }
     }
 
-    /// Time until a kept snapshot ends by its age, if one does.
+    /// Returns the time until a kept snapshot ends by its age, if one does.
     pub(crate) fn until_deadline(&self, now: Duration) -> Option<Duration> {
         let next = self.next_deadline.load(Ordering::Relaxed);
         (next > 0).then(|| Duration::from_nanos(next.saturating_sub(nanos(now))))

@@ -68,7 +68,7 @@ impl Batches {
         self.sync = false;
     }
 
-    /// Number of changes.
+    /// Returns the number of changes.
     pub(crate) fn changes(&self) -> u64 {
         self.ends
             .iter()
@@ -83,7 +83,7 @@ impl Batches {
         }
     }
 
-    /// The batches with the numbers of their changes.
+    /// Returns the batches with the numbers of their changes.
     pub(crate) fn each(&self) -> impl Iterator<Item = (&[u8], u32)> {
         let mut start = 0;
         self.ends.iter().map(move |(end, changes)| {

@@ -60,7 +60,7 @@ pub fn set_shared_memory(bytes: usize) {
     block_cache::set_shared_budget(cache_bytes());
 }
 
-/// The memory that stores share.
+/// Returns the memory that stores share.
 #[must_use]
 pub fn shared_memory() -> SharedMemory {
     SharedMemory {
@@ -70,22 +70,22 @@ pub fn shared_memory() -> SharedMemory {
     }
 }
 
-/// The budget of the cache.
+/// Returns the budget of the cache.
 pub(crate) fn cache_bytes() -> usize {
     BUDGET.load(Ordering::Relaxed) / MEMTABLE_SHARE * (MEMTABLE_SHARE - 1)
 }
 
-/// The budget of all memtables.
+/// Returns the budget of all memtables.
 fn memtables_bytes() -> usize {
     BUDGET.load(Ordering::Relaxed) / MEMTABLE_SHARE
 }
 
-/// The bytes of memory with which a memtable of a store that shares is full.
+/// Returns the bytes of memory with which a memtable of a store that shares is full.
 pub(crate) fn memtable_bytes() -> usize {
     memtables_bytes() / 2
 }
 
-/// The back-pressure on writes to stores that share.
+/// Returns the back-pressure on writes to stores that share.
 pub(crate) fn back_pressure() -> &'static BackPressure {
     &BACK_PRESSURE
 }
@@ -102,7 +102,7 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// The share of another store.
+    /// Returns the share of another store.
     pub(crate) fn join() -> Arc<Self> {
         let share = Arc::new(Share::default());
         let mut shares = SHARES.lock();

@@ -61,13 +61,13 @@ impl Obsolete {
         self.memtables.lock().push(Arc::clone(memtable));
     }
 
-    /// The number of files, and their bytes.
+    /// Returns the number of files, and their bytes.
     pub(crate) fn pinned_files(&self) -> (usize, u64) {
         let files = self.files.lock();
         (files.len(), files.iter().map(|file| file.bytes).sum())
     }
 
-    /// Bytes of memory of the memtables.
+    /// Returns the bytes of memory of the memtables.
     pub(crate) fn pinned_memory(&self) -> usize {
         let memtables = self.memtables.lock();
         memtables.iter().map(|memtable| memtable.bytes()).sum()

@@ -35,7 +35,7 @@ impl SnapshotList {
         }
     }
 
-    /// The last published sequence number.
+    /// Returns the last published sequence number.
     pub(crate) fn visible(&self) -> u64 {
         // Acquire: changes that were applied before the number was published are seen.
         self.visible.load(Ordering::Acquire)
@@ -61,7 +61,7 @@ impl SnapshotList {
         self.count.publish(count.published_value(), || {});
     }
 
-    /// The number of records, if that is known.
+    /// Returns the number of records, if that is known.
     ///
     /// # Errors
     /// [`Error::WouldBlock`] if the system has stopped a thread that publishes, for long.
@@ -90,7 +90,8 @@ impl SnapshotList {
         }
     }
 
-    /// The numbers of all snapshots, ascending, maybe several times, as long as the guard lives.
+    /// Returns the numbers of all snapshots, ascending, maybe several times, as long as the guard
+    /// lives.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Vec<u64>> {
         self.live.lock()
     }

@@ -89,7 +89,7 @@ impl Status {
         *self.background_error.lock() = Some(error);
     }
 
-    /// The last error of the background work.
+    /// Returns the last error of the background work.
     pub(crate) fn background_error(&self) -> Option<Error> {
         self.background_error.lock().clone()
     }

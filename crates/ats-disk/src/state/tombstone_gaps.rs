@@ -251,7 +251,7 @@ impl Known {
         }
     }
 
-    /// The gap with the highest lower bound within this limit.
+    /// Returns the gap with the highest lower bound within this limit.
     fn last_from(&self, limit: Bound<&[u8]>) -> Option<(&[u8], &Gap)> {
         let gaps = (Bound::Unbounded, limit);
         let (low, gap) = self.gaps.range::<[u8], _>(gaps).next_back()?;

@@ -58,13 +58,13 @@ impl VersionSet {
         }
     }
 
-    /// The current version, for a short time.
+    /// Returns the current version, for a short time.
     #[inline]
     pub(crate) fn current(&self) -> Guard<Arc<Version>> {
         self.current.load()
     }
 
-    /// The current version, for as long as the caller wants.
+    /// Returns the current version, for as long as the caller wants.
     pub(crate) fn current_arc(&self) -> Arc<Version> {
         self.current.load_full()
     }
@@ -105,7 +105,7 @@ impl Version {
         }
     }
 
-    /// The same with other runs.
+    /// Makes the same with other runs.
     pub(crate) fn with_runs(&self, runs: Vec<Arc<StoredRun>>) -> Self {
         Version {
             active: Arc::clone(&self.active),

@@ -108,7 +108,8 @@ pub struct RunInfo {
 }
 
 impl Info {
-    /// Bytes written to files for each byte of a batch; `None` before anything was written.
+    /// Returns the bytes written to files for each byte of a batch; `None` before anything was
+    /// written.
     #[must_use]
     pub fn write_amplification(&self) -> Option<f64> {
         let written = self.journal_bytes + self.flushed_bytes + self.compaction_written_bytes;

@@ -153,7 +153,7 @@ fn leave_journals(engine: &Engine) -> Result<(), Error> {
     Ok(())
 }
 
-/// The contents of the manifest of a new store.
+/// Returns the contents of the manifest of a new store.
 fn new_contents(
     creates: bool,
     names: &[String],
@@ -176,14 +176,14 @@ fn new_contents(
     Ok(Contents::empty(store, operator))
 }
 
-/// A random number of the standard library.
+/// Returns a random number of the standard library.
 fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-/// The numbers of files that an opening leaves out. Of a directory that was copied, or put back as
-/// it was at an earlier time, each copy goes on from the same number; so no number that one of them
-/// uses is likely to be used by another one for another content.
+/// Returns the numbers of files that an opening leaves out. Of a directory that was copied, or put
+/// back as it was at an earlier time, each copy goes on from the same number; so no number that one
+/// of them uses is likely to be used by another one for another content.
 fn random_gap() -> u64 {
     random() >> 32
 }

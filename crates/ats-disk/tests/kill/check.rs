@@ -25,7 +25,7 @@ struct Writer {
 }
 
 impl Expected {
-    /// The number of writes of each writer.
+    /// Returns the number of writes of each writer.
     pub(crate) fn counts(&self) -> [u64; WRITERS] {
         std::array::from_fn(|writer| self.writers[writer].count)
     }

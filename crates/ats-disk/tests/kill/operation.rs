@@ -12,7 +12,7 @@ const KEYS: u64 = 30;
 /// The number of keys that all writers share.
 pub(crate) const SHARED: u64 = 3;
 
-/// A number that looks random, always the same for these.
+/// Returns a number that looks random, always the same for these.
 pub(crate) fn random(of: impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     of.hash(&mut hasher);
@@ -35,22 +35,22 @@ pub(crate) struct Operation {
     durability: Durability,
 }
 
-/// A key that all writers share.
+/// Returns a key that all writers share.
 pub(crate) fn shared_key(number: u64) -> Vec<u8> {
     vec![b's', number as u8]
 }
 
-/// The keys that only this writer has.
+/// Returns the keys that only this writer has.
 pub(crate) fn own_keys(writer: usize) -> (Vec<u8>, Vec<u8>) {
     (vec![b'w', writer as u8], vec![b'w', writer as u8 + 1])
 }
 
-/// The mark that a write appends to a key that all writers share.
+/// Returns the mark that a write appends to a key that all writers share.
 pub(crate) fn mark(writer: usize, number: u64) -> Vec<u8> {
     [&[writer as u8], &number.to_be_bytes()[2..]].concat()
 }
 
-/// All keys that only this writer has.
+/// Returns all keys that only this writer has.
 pub(crate) fn keys(writer: usize) -> impl Iterator<Item = Vec<u8>> {
     (0..KEYS).map(move |number| own_key(writer, number))
 }
@@ -76,7 +76,7 @@ fn value(random: u64) -> Vec<u8> {
 }
 
 impl Operation {
-    /// The write of a writer with this number.
+    /// Makes the write of a writer with this number.
     pub(crate) fn of(writer: usize, number: u64) -> Self {
         let random = |what: u64| random((writer, number, what));
         let change = |index: u64| {

@@ -78,8 +78,8 @@ impl Report {
     }
 }
 
-/// The options of the store in a round: with sizes so small that memtables are written and runs
-/// merged all the time.
+/// Returns the options of the store in a round: with sizes so small that memtables are written and
+/// runs merged all the time.
 pub(crate) fn options(round: u64) -> Options {
     let random = |what: &str, below: u64| random((round, what)) % below;
     Options {

@@ -8,7 +8,7 @@ pub(crate) struct Affine;
 
 const PRIME: u64 = 1_000_003;
 
-/// The bytes of a map.
+/// Returns the bytes of a map.
 pub(crate) fn affine(a: u64, b: u64) -> Vec<u8> {
     [(a % PRIME).to_le_bytes(), (b % PRIME).to_le_bytes()].concat()
 }

@@ -59,7 +59,7 @@ impl Action {
         }
     }
 
-    /// The directory whose names it changes, if it does not change a content.
+    /// Returns the directory whose names it changes, if it does not change a content.
     pub(crate) fn directory(&self) -> Option<&Path> {
         match self {
             Action::Write { .. } | Action::SetLen { .. } | Action::Reserve { .. } => None,
@@ -73,7 +73,7 @@ impl Action {
         self.directory().is_some()
     }
 
-    /// Bytes written, if it is a write.
+    /// Returns the bytes written, if it is a write.
     pub(crate) fn bytes_written(&self) -> Option<usize> {
         match self {
             Action::Write { bytes, .. } => Some(bytes.len()),
@@ -120,7 +120,7 @@ pub(crate) enum Fate {
 }
 
 impl Fate {
-    /// The same, written in one way only.
+    /// Returns the same, written in one way only.
     pub(crate) fn canonical(self, action: &Action) -> Fate {
         match (self, action) {
             (Fate::Lost | Fate::Kept, _) | (Fate::Torn { .. }, Action::Rename { .. }) => self,

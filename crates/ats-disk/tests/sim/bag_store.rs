@@ -32,7 +32,7 @@ impl BagValues for Bytes {
     }
 }
 
-/// The key of the store, which begins no other one but as a bag store allows it.
+/// Returns the key of the store, which begins no other one but as a bag store allows it.
 fn stored_key(key: &[u8]) -> Vec<u8> {
     let escaped = key.iter().flat_map(|byte| match byte {
         0 => vec![0, 0xFF],
@@ -108,7 +108,7 @@ fn of_store(error: ats_store::Error) -> Error {
     }
 }
 
-/// The keys that changes are about.
+/// Returns the keys that changes are about.
 fn keys_of(changes: &[Change]) -> BTreeSet<Vec<u8>> {
     let mut all = BTreeSet::new();
     for change in changes {

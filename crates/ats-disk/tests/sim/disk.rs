@@ -56,7 +56,7 @@ impl Disk {
         }
     }
 
-    /// The names that are shown, with their files.
+    /// Returns the names that are shown, with their files.
     pub(crate) fn names(&self, directory: &Path) -> io::Result<&BTreeMap<Arc<str>, FileId>> {
         Ok(&self.directories.get(directory).ok_or_else(not_found)?.shown)
     }
@@ -66,7 +66,7 @@ impl Disk {
         path.parent().zip(name).ok_or_else(not_found)
     }
 
-    /// The directory of a path, its last part, and the file to which it leads.
+    /// Returns the directory of a path, its last part, and the file to which it leads.
     fn resolve(&self, path: &Path) -> io::Result<(Arc<Path>, Arc<str>, Option<FileId>)> {
         let (directory, name) = Disk::split(path)?;
         let found = self.directories.get_key_value(directory);
@@ -86,12 +86,12 @@ impl Disk {
             .ok_or_else(not_found)
     }
 
-    /// The content of a known file that is shown.
+    /// Returns the content of a known file that is shown.
     pub(crate) fn content(&self, file: FileId) -> &Content {
         &self.files[&file].shown
     }
 
-    /// All files that are shown, with their names.
+    /// Returns all files that are shown, with their names.
     pub(crate) fn files(&self) -> Vec<(Arc<str>, FileId)> {
         let names = self
             .directories
@@ -100,7 +100,7 @@ impl Disk {
         names.map(|(name, file)| (name.clone(), *file)).collect()
     }
 
-    /// A name that is shown or durable and leads to a file.
+    /// Returns a name that is shown or durable and leads to a file.
     pub(crate) fn name(&self, file: FileId) -> Option<&str> {
         let names = self.directories.values();
         let mut names = names.flat_map(|names| names.shown.iter().chain(names.durable.iter()));
@@ -286,8 +286,8 @@ impl Disk {
         image
     }
 
-    /// A key that tells the image of these fates from other images of disks that were once the
-    /// same.
+    /// Returns a key that tells the image of these fates from other images of disks that were once
+    /// the same.
     pub(crate) fn key(&self, fates: &[Fate]) -> Vec<(u64, Fate)> {
         let fates = self.pending.iter().zip(fates);
         let fates = fates.map(|(pending, fate)| (pending.id, fate.canonical(&pending.action)));

@@ -256,7 +256,7 @@ impl<S: Subject> Explorer<'_, S> {
     }
 }
 
-/// The first write that must be there.
+/// Returns the first write that must be there.
 fn low(point: &Point, survival: Survival) -> usize {
     match survival {
         Survival::Process => point.window.returned,

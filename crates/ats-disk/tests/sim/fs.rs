@@ -54,7 +54,7 @@ fn stop_error() -> io::Error {
 }
 
 impl SimFs {
-    /// A machine with this disk.
+    /// Makes a machine with this disk.
     pub(crate) fn new(disk: Disk) -> Self {
         let machine = Machine {
             disk: Arc::new(disk),
@@ -199,7 +199,7 @@ impl SimFs {
         }
     }
 
-    /// A handle of a file, which keeps this name if it has to.
+    /// Returns a handle of a file, which keeps this name if it has to.
     fn handle(&self, machine: &mut Machine, file: FileId, name: Option<PathBuf>) -> Box<dyn File> {
         *machine.open.entry(file).or_default() += 1;
         Box::new(SimFile {
@@ -211,7 +211,7 @@ impl SimFs {
 }
 
 impl Machine {
-    /// The directory to which a path leads now.
+    /// Returns the directory to which a path leads now.
     fn lead(&self, path: &Path) -> io::Result<PathBuf> {
         match self.turned.get(path) {
             Some(to) => to.clone().ok_or_else(|| io::ErrorKind::NotFound.into()),
@@ -267,7 +267,7 @@ impl Machine {
     }
 }
 
-/// The end of a sync, which may fail: whether an action is made durable nevertheless.
+/// Returns the end of a sync, which may fail: whether an action is made durable nevertheless.
 fn end(broken: Option<Break>) -> (impl Fn(usize) -> bool, io::Result<()>) {
     let (done, result) = match broken {
         Some(Break::Nothing(error)) => (0, Err(io::Error::from_raw_os_error(error))),

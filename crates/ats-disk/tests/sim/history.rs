@@ -33,8 +33,8 @@ pub(crate) enum Operation {
     Turn,
 }
 
-/// The keys of a history: the empty one, prefixes of others, a long one, and those of each way to
-/// merge.
+/// Returns the keys of a history: the empty one, prefixes of others, a long one, and those of each
+/// way to merge.
 pub(crate) fn keys() -> [Vec<u8>; 12] {
     let long = |last: u8| [&[b'k'; 150][..], &[last]].concat();
     let short = [
@@ -58,7 +58,7 @@ pub(crate) fn keys() -> [Vec<u8>; 12] {
     keys
 }
 
-/// The inverse modulo [`PRIME`].
+/// Returns the inverse modulo [`PRIME`].
 fn inverse(of: u32) -> u32 {
     (1..PRIME)
         .find(|inverse| of * inverse % PRIME == 1)
@@ -167,8 +167,8 @@ impl Writer<'_> {
     }
 }
 
-/// A history of so many operations of a store that contains this. `number` is from where values are
-/// numbered.
+/// Returns a history of so many operations of a store that contains this. `number` is from where
+/// values are numbered.
 pub(crate) fn random(
     random: &mut Random,
     state: &State,

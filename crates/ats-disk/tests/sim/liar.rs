@@ -86,7 +86,7 @@ struct LiarDirectory {
 }
 
 impl LiarDirectory {
-    /// The directory to which a call goes.
+    /// Returns the directory to which a call goes.
     fn directory(&self) -> io::Result<Arc<dyn Directory>> {
         match self.lie {
             Lie::Paths => self.fs.open_dir(&self.path),

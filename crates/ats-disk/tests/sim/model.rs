@@ -103,7 +103,7 @@ pub(crate) fn is_nothing(changes: &[Change]) -> bool {
     changes.iter().all(is_nothing)
 }
 
-/// The state after some changes of another one. `None` if the operator refuses.
+/// Returns the state after some changes of another one. `None` if the operator refuses.
 pub(crate) fn apply(state: &State, changes: &[Change]) -> Option<State> {
     let mut map = BTreeMap::clone(state);
     for change in changes {
@@ -177,19 +177,19 @@ impl Timeline {
         self.window
     }
 
-    /// The number of writes that were synced when the last one was begun, which the last one may
-    /// say.
+    /// Returns the number of writes that were synced when the last one was begun, which the last
+    /// one may say.
     pub(crate) fn evident(&self) -> usize {
         self.evident
     }
 
-    /// The content of the store now, when no write is going on.
+    /// Returns the content of the store now, when no write is going on.
     pub(crate) fn now(&self) -> &State {
         &self.states[self.window.returned]
     }
 
-    /// The contents that it may have if it is opened again, when the first so many writes are not
-    /// lost.
+    /// Returns the contents that it may have if it is opened again, when the first so many writes
+    /// are not lost.
     pub(crate) fn survivors(&self, low: usize) -> Vec<State> {
         let failed = self.failed.iter().filter(|(after, _)| *after >= low);
         let failed = failed.map(|(_, state)| state);
@@ -244,7 +244,7 @@ impl Timeline {
     }
 }
 
-/// The latest of the states that is this content.
+/// Returns the latest of the states that is this content.
 pub(crate) fn latest(states: &[State], content: &[(Vec<u8>, Vec<u8>)]) -> Option<usize> {
     let is_equal = |state: &State| {
         let content = content.iter().map(|(key, value)| (key, value));

@@ -15,7 +15,7 @@ impl Random {
         self.0.u64(..)
     }
 
-    /// A number below a bound, which is not 0.
+    /// Returns a number below a bound, which is not 0.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         self.0.usize(..bound)
     }
@@ -30,7 +30,7 @@ impl Random {
         of[self.below(of.len())]
     }
 
-    /// A generator for something else.
+    /// Returns a generator for something else.
     pub(crate) fn fork(&mut self) -> Random {
         Random(self.0.fork())
     }

@@ -106,7 +106,7 @@ fn read(fs: &SimFs) -> Result<Saved, Error> {
 }
 
 impl Left<'_> {
-    /// All values that a key ever had; `None` is none.
+    /// Returns all values that a key ever had; `None` is none.
     fn values(&self, key: &[u8], low: usize) -> impl Iterator<Item = Option<&Vec<u8>>> {
         self.states[low..].iter().map(move |state| state.get(key))
     }
@@ -191,7 +191,7 @@ impl Left<'_> {
 }
 
 impl Broken {
-    /// The store after the history, closed or not.
+    /// Returns the store after the history, closed or not.
     fn leave(&self, close: bool) -> Result<Left<'_>, Failure> {
         let mut world = World::<DiskStore>::new(SimFs::new(Disk::default()), &self.setup)?;
         for operation in &self.history {

@@ -43,7 +43,7 @@ impl Setup {
         }
     }
 
-    /// The same with other sizes, as the next opening may have them.
+    /// Makes the same with other sizes, as the next opening may have them.
     pub(crate) fn with_other_sizes(&self, random: &mut Random) -> Self {
         let sizes = Setup::random(random);
         Setup {
@@ -58,7 +58,7 @@ impl Setup {
         self.memtable_bytes < 1 << 20
     }
 
-    /// The file system that a store gets.
+    /// Returns the file system that a store gets.
     pub(crate) fn file_system(&self, fs: &SimFs) -> Arc<dyn FileSystem> {
         fs.set_reserves(self.reserves);
         match self.lie {
@@ -99,7 +99,7 @@ pub(crate) trait Subject: Sized {
 
     fn snapshot(&self) -> Result<Self::Snapshot, Error>;
 
-    /// All records of a snapshot.
+    /// Returns all records of a snapshot.
     fn scan_snapshot(snapshot: &Self::Snapshot, direction: Direction) -> Result<Content, Error>;
 
     fn get_snapshot(snapshot: &Self::Snapshot, key: &[u8]) -> Result<Option<Vec<u8>>, Error>;

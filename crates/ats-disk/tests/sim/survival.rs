@@ -39,7 +39,7 @@ pub(crate) enum Survival {
 }
 
 impl Survival {
-    /// The fate of each pending action.
+    /// Returns the fate of each pending action.
     pub(crate) fn fates(self, pending: &[Pending]) -> Vec<Fate> {
         let length = Fate::Torn {
             bytes: 0,
@@ -77,7 +77,7 @@ impl Survival {
         pending.iter().enumerate().map(fate).collect()
     }
 
-    /// The disk after the stop.
+    /// Returns the disk after the stop.
     pub(crate) fn image(self, disk: &Disk) -> Disk {
         match self {
             Survival::Process => {
@@ -159,7 +159,7 @@ fn some(bound: usize, count: usize, random: &mut Random) -> Vec<usize> {
     }
 }
 
-/// The ways to tear a write: around its ends, at sectors, and at each byte if it is small.
+/// Returns the ways to tear a write: around its ends, at sectors, and at each byte if it is small.
 fn tears(pending: &[Pending], write: usize, each: usize) -> Vec<Survival> {
     let Action::Write { offset, bytes, .. } = &pending[write].action else {
         return Vec::new();

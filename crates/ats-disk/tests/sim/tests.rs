@@ -18,7 +18,7 @@ fn path(name: &str) -> std::path::PathBuf {
     Path::new(DIRECTORY).join(name)
 }
 
-/// A machine with an empty directory.
+/// Returns a machine with an empty directory.
 fn machine() -> SimFs {
     let fs = SimFs::new(Disk::default());
     fs.create_dir(Path::new(DIRECTORY))
@@ -26,7 +26,7 @@ fn machine() -> SimFs {
     fs
 }
 
-/// A machine with a durable file.
+/// Returns a machine with a durable file.
 fn machine_with(content: &[u8]) -> (SimFs, Box<dyn File>) {
     let fs = machine();
     let file = fs.create(&path("a")).expect("it is not there");
@@ -37,7 +37,7 @@ fn machine_with(content: &[u8]) -> (SimFs, Box<dyn File>) {
     (fs, file)
 }
 
-/// All files of a disk.
+/// Returns all files of a disk.
 fn files(disk: &Disk) -> BTreeMap<String, Vec<u8>> {
     let names = disk
         .names(Path::new(DIRECTORY))

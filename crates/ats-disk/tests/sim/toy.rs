@@ -191,7 +191,7 @@ impl Log {
 }
 
 impl<const F: u8> Toy<F> {
-    /// The content of a log, its end, and its last checksum.
+    /// Returns the content of a log, its end, and its last checksum.
     fn read(file: &dyn File) -> Result<(State, u64, u64), Error> {
         let mut bytes = vec![0; file.len().map_err(|e| error(&e))? as usize];
         let read = file.read_at(&mut bytes, 0).map_err(|e| error(&e))?;
@@ -212,7 +212,7 @@ impl<const F: u8> Toy<F> {
         Ok((state, end as u64, chain))
     }
 
-    /// The state after the next record, its length, and its checksum.
+    /// Returns the state after the next record, its length, and its checksum.
     fn next(state: &State, rest: &[u8], chain: u64) -> Option<(State, usize, u64)> {
         let record = Record::read(rest)?;
         let is_good = record.is_good && record.before == chain;

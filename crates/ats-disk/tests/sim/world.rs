@@ -61,7 +61,7 @@ impl<S: Subject> World<S> {
         Ok((world, contained))
     }
 
-    /// A store that is not there before.
+    /// Makes a store that is not there before.
     pub(crate) fn new(fs: SimFs, setup: &Setup) -> Result<Self, Failure> {
         let states = [State::default()];
         Ok(World::open(fs, setup, &states)?.0)

@@ -118,7 +118,7 @@ impl BatchPlan<[u8], Vec<u8>> for Plan<'_> {
     }
 }
 
-/// The report of an operation.
+/// Returns the report of an operation.
 fn run(store: &dyn Store, op: &Op) -> String {
     match op {
         Op::Get(key) => {

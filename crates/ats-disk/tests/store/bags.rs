@@ -200,7 +200,7 @@ fn remove(
     Ok((removed <= most).then_some(removed))
 }
 
-/// The answer of an operation, and all that it has seen.
+/// Returns the answer of an operation, and all that it has seen.
 fn run(store: &dyn Store, op: &Op) -> String {
     match op {
         Op::Get(key) => {

@@ -16,7 +16,7 @@ thread_local! {
     static MAY_NOT_BLOCK: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A file system that counts the calls that may block, of threads that may not.
+/// Returns a file system that counts the calls that may block, of threads that may not.
 fn watch_blocking(waits: &Arc<AtomicU64>) -> Arc<HookedFs> {
     let waits = Arc::clone(waits);
     HookedFs::new(move |call, _| {

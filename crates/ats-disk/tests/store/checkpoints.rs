@@ -101,7 +101,7 @@ fn a_checkpoint_is_a_moment() {
     assert!(moved.into_inner() > 100);
 }
 
-/// A store in one directory, and a hook that refuses links from there.
+/// Returns a store in one directory, and a hook that refuses links from there.
 fn unlinkable(directory: &Directory) -> DiskStore {
     let here = directory.path().join("here");
     let from = here.clone();

@@ -28,7 +28,7 @@ fn reading() -> Options {
     }
 }
 
-/// All files of a directory.
+/// Returns all files of a directory.
 fn content(directory: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = fs::read_dir(directory).expect("it is there");
     let entries = entries.map(|entry| {
@@ -39,7 +39,7 @@ fn content(directory: &Path) -> BTreeMap<String, Vec<u8>> {
     entries.collect()
 }
 
-/// A directory with two others, and a link to the first.
+/// Returns a directory with two others, and a link to the first.
 fn two(directory: &Directory) -> [std::path::PathBuf; 3] {
     fs::create_dir(directory.path()).expect("a new directory");
     let paths = ["a", "b", "link"].map(|name| directory.path().join(name));

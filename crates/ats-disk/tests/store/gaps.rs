@@ -25,7 +25,7 @@ fn prefix(queue: u8) -> [[u8; 2]; 2] {
     [[b'q', queue], [b'q', queue + 1]]
 }
 
-/// The first record of a queue in a direction.
+/// Returns the first record of a queue in a direction.
 fn first(store: &DiskStore, queue: u8, direction: Direction) -> Option<Vec<u8>> {
     let [low, high] = prefix(queue);
     let range = KeyRange {

@@ -29,7 +29,8 @@ fn golden(format: u32) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/store-{format}"))
 }
 
-/// A copy of the golden store of a format. The original is never opened: that would change it.
+/// Returns a copy of the golden store of a format. The original is never opened: that would change
+/// it.
 pub(crate) fn copy(format: u32) -> Directory {
     let directory = Directory::new();
     fs::create_dir(directory.path()).expect("a new directory");
@@ -39,7 +40,7 @@ pub(crate) fn copy(format: u32) -> Directory {
     directory
 }
 
-/// A checksum of the names and the contents of all files of a directory.
+/// Returns a checksum of the names and the contents of all files of a directory.
 fn checksum(directory: &Path) -> u64 {
     let mut hash = Xxh3::new();
     for (name, bytes) in files(directory, "") {

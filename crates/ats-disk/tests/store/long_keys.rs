@@ -22,7 +22,7 @@ fn options() -> Options {
     }
 }
 
-/// A long key. The bytes that tell it from others are at its beginning, or at its end.
+/// Returns a long key. The bytes that tell it from others are at its beginning, or at its end.
 fn key(number: u32, at_end: bool) -> Vec<u8> {
     let (number, fill) = (number.to_be_bytes(), vec![b'k'; BYTES]);
     match at_end {

@@ -52,7 +52,7 @@ fn open(directory: &Path, options: &Options) -> DiskStore {
     DiskStore::open(directory, options.clone()).expect("opened")
 }
 
-/// All records that a walk comes to.
+/// Returns all records that a walk comes to.
 fn collect(mut scan: Scan) -> Records {
     let mut all = Records::new();
     while let Some((key, value)) = scan.next().expect("scanned") {
@@ -61,13 +61,13 @@ fn collect(mut scan: Scan) -> Records {
     all
 }
 
-/// All records of a store.
+/// Returns all records of a store.
 fn all(store: &DiskStore) -> Records {
     let scan = store.scan(KeyRange::default(), Direction::Up);
     collect(scan.expect("a scan"))
 }
 
-/// A number that looks random, always the same for these.
+/// Returns a number that looks random, always the same for these.
 fn random(of: impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     of.hash(&mut hasher);

@@ -89,7 +89,7 @@ fn run(store: &DiskStore, functions: &[&(dyn Fn(u64) + Sync)], is_enough: impl F
 const ACCOUNTS: u8 = 12;
 const EACH: i64 = 1000;
 
-/// A batch that makes all accounts anew.
+/// Returns a batch that makes all accounts anew.
 fn open_accounts() -> Batch {
     let mut batch = Batch::new();
     batch.delete_range(KeyRange::default()).expect("short");

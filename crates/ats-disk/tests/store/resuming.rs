@@ -55,7 +55,7 @@ fn write(store: &DiskStore, keys: u32, with_deletes: bool) {
     assert_eq!(store.info().runs.len(), 2);
 }
 
-/// A file system in which so many files of runs can be made, as many as is set.
+/// Returns a file system in which so many files of runs can be made, as many as is set.
 pub(crate) fn interrupting() -> (Arc<HookedFs>, Arc<AtomicU32>) {
     let left = Arc::new(AtomicU32::new(u32::MAX));
     let files_left = Arc::clone(&left);
@@ -69,7 +69,7 @@ pub(crate) fn interrupting() -> (Arc<HookedFs>, Arc<AtomicU32>) {
     (file_system, files_left)
 }
 
-/// A store of which a merge was begun, in which so many files could be made.
+/// Returns a store of which a merge was begun, in which so many files could be made.
 fn make_interrupted(directory: &Path, files: u32, with_deletes: bool) -> Records {
     let (file_system, files_left) = interrupting();
     let options = Options {

@@ -71,8 +71,8 @@ fn a_store_settles_where_writes_pause() {
     store.close().unwrap();
 }
 
-/// A progress that writes another run each time it is told. It breaks off after more than any merge
-/// needs.
+/// Returns a progress that writes another run each time it is told. It breaks off after more than
+/// any merge needs.
 fn write_runs(store: &DiskStore, calls: &mut u32) -> ControlFlow<()> {
     *calls += 1;
     for number in 0..10 {

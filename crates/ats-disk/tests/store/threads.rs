@@ -9,7 +9,7 @@ use std::fs;
 use std::thread::{self, available_parallelism};
 use std::time::Duration;
 
-/// The threads of this process whose names begin so.
+/// Returns the threads of this process whose names begin so.
 fn threads(name: &str) -> Vec<Pid> {
     let tasks = fs::read_dir("/proc/self/task").expect("Linux lists threads");
     let named = tasks.filter_map(|task| {

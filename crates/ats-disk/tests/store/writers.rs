@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A batch of three keys.
+/// Returns a batch of three keys.
 fn batch_of(writer: u8, number: u32) -> Batch {
     let mut batch = Batch::new();
     for part in 0..3 {

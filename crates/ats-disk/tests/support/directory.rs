@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub(crate) struct Directory(PathBuf);
 
 impl Directory {
-    /// The path of a directory that is not there yet.
+    /// Makes the path of a directory that is not there yet.
     pub(crate) fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);

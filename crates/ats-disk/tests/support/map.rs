@@ -38,12 +38,13 @@ impl Model {
         self.keys.retain(|key, _| !range.has(key));
     }
 
-    /// The value of a key: all that was written, merged one after the other from the oldest on.
+    /// Returns the value of a key: all that was written, merged one after the other from the oldest
+    /// on.
     pub(crate) fn get(&self, key: &[u8], operator: &dyn MergeOperator) -> Option<Vec<u8>> {
         value(key, self.keys.get(key)?, operator)
     }
 
-    /// All records, ascending.
+    /// Returns all records, ascending.
     pub(crate) fn all(&self, operator: &dyn MergeOperator) -> Vec<(Vec<u8>, Vec<u8>)> {
         let records = self
             .keys

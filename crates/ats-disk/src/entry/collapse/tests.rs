@@ -7,7 +7,8 @@ use operators::{Affine, AllAtOnce, Append};
 use proptest::prelude::*;
 use std::sync::atomic::Ordering;
 
-/// The value that these entries have, the newest first, merged one by one from the oldest on.
+/// Returns the value that these entries have, the newest first, merged one by one from the oldest
+/// on.
 pub(crate) fn one_by_one(
     entries: &[(Kind, Vec<u8>)],
     operator: &dyn MergeOperator,
@@ -67,8 +68,8 @@ pub(crate) fn words() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(letters, 0..12)
 }
 
-/// The entries that a source may have: an operand that is a base has become a `Put`, and there are
-/// no values of deletions.
+/// Returns the entries that a source may have: an operand that is a base has become a `Put`, and
+/// there are no values of deletions.
 fn entries(
     values: impl Strategy<Value = Vec<u8>>,
     operator: &dyn MergeOperator,

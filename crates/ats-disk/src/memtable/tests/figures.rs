@@ -5,7 +5,8 @@ use std::fs;
 use std::hint::black_box;
 use std::sync::LazyLock;
 
-/// The time for which this thread has had a processor, where the system tells; else the time.
+/// Returns the time for which this thread has had a processor, where the system tells; else the
+/// time.
 fn processor_time() -> Duration {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
     let times = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
@@ -22,7 +23,7 @@ fn time(count: u64, mut call: impl FnMut(u64)) -> f64 {
     (processor_time() - start).as_secs_f64() * 1e9 / count as f64
 }
 
-/// A group of several records, or of one.
+/// Returns a group of several records, or of one.
 fn retention(visible: u64, alone: bool) -> Retention<'static> {
     Retention {
         visible,

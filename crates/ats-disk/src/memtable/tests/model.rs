@@ -52,7 +52,7 @@ impl Model<'_> {
         self.published.last().copied().unwrap_or(OLDER)
     }
 
-    /// The value of a key as of a sequence number.
+    /// Returns the value of a key as of a sequence number.
     fn value(&self, key: u8, at: u64) -> Result<Option<Vec<u8>>, Error> {
         let mut entries = Vec::new();
         for (seq, step) in self.steps.iter().rev() {
@@ -74,7 +74,7 @@ impl Model<'_> {
         one_by_one(&entries, self.operator)
     }
 
-    /// The value of a key that a reader finds, unless it is too old.
+    /// Returns the value of a key that a reader finds, unless it is too old.
     fn read(&self, key: u8, at: u64, is_snapshot: bool) -> Option<Result<Option<Vec<u8>>, Error>> {
         let mut chain = Chain::new();
         match self.memtable.get(&[key], at, is_snapshot, &mut chain) {

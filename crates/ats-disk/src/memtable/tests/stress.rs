@@ -43,8 +43,8 @@ impl Shared {
         self.visible.store(seq, Ordering::Release);
     }
 
-    /// The values of some keys as of one time, which is behind all that were published before.
-    /// Through a snapshot, or tried until the writer is not faster.
+    /// Returns the values of some keys as of one time, which is behind all that were published
+    /// before. Through a snapshot, or tried until the writer is not faster.
     fn read(
         &self,
         keys: &[Vec<u8>],

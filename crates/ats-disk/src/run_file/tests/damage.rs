@@ -7,7 +7,8 @@ use crate::run_file::frame::{Content as FrameContent, seal};
 use crate::run_file::part::Part;
 use proptest::prelude::*;
 
-/// A file with everything: blocks, compressed and not, several parts, chains, range deletes.
+/// Returns a file with everything: blocks, compressed and not, several parts, chains, range
+/// deletes.
 fn small() -> (Records, Vec<Range>, Settings) {
     let mut records = numbered_records(12, 1);
     records.insert(b"".to_vec(), put(b"of the empty key"));
@@ -177,7 +178,7 @@ fn a_block_at_a_wrong_offset_is_refused() {
     assert!(file.verify().is_err());
 }
 
-/// Bytes of a block that are changed, truncated, or anything, but pass the checksum.
+/// Returns the bytes of a block that are changed, truncated, or anything, but pass the checksum.
 fn strange_block() -> impl Strategy<Value = Vec<u8>> {
     let changes = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4);
     let changed = (changes, 0..4u8).prop_map(|(changes, restarts)| {

@@ -5,7 +5,7 @@ use super::*;
 const GOLDEN: &[u8] = include_bytes!("../../../tests/golden/run-1");
 const GOLDEN_LZ4: &[u8] = include_bytes!("../../../tests/golden/run-1-lz4");
 
-/// The content of both files, whose operator is called `append`.
+/// Returns the content of both files, whose operator is called `append`.
 fn golden(compression: Compression) -> (Records, Vec<Range>, Settings) {
     let mut records = Records::new();
     for number in 0..60u32 {

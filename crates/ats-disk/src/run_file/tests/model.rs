@@ -65,7 +65,7 @@ fn any_settings() -> impl Strategy<Value = Settings> {
     })
 }
 
-/// The bounds at which keys are sought: a key, beside it, or the end.
+/// Returns the bounds at which keys are sought: a key, beside it, or the end.
 fn bounds(records: &Records, keys: &[Vec<u8>]) -> Vec<Option<Vec<u8>>> {
     let above = |key: &Vec<u8>| [&key[..], &[0]].concat();
     let below = |key: &Vec<u8>| key[..key.len().saturating_sub(1)].to_vec();
