@@ -3,6 +3,7 @@
 use crate::coding::{Damaged, Decoder, put_bytes};
 use crate::entry::{Kind, MAX_BYTES, check_len};
 use crate::error::Error;
+use crate::ids::Seq;
 use crate::record_count::CountChange;
 use ats_store::KeyRange;
 use std::ops::Range;
@@ -63,8 +64,8 @@ pub(crate) struct Numbered {
 
 impl Numbered {
     /// Writes the number into the bytes of changes, of which the first has this sequence number.
-    pub(crate) fn write(self, bytes: &mut [u8], first_seq: u64) {
-        let number = first_seq + u64::from(self.change);
+    pub(crate) fn write(self, bytes: &mut [u8], first_seq: Seq) {
+        let number = (first_seq + u64::from(self.change)).get();
         bytes[self.at..self.at + NUMBER_BYTES].copy_from_slice(&number.to_be_bytes());
     }
 }

@@ -15,6 +15,7 @@ use crate::directory::{StoreDirectory, copy_file, prepare_file, put_files, read_
 use crate::error::Error;
 use crate::flush::Flusher;
 use crate::fs::{Directory, remove_if_there};
+use crate::ids::{JournalNumber, Seq};
 use crate::journal::{self, ToSync};
 use crate::manifest::{self, Manifest};
 use crate::run_file::{FileMeta, file_name};
@@ -28,11 +29,11 @@ use std::sync::Arc;
 struct Captured {
     version: Arc<Version>,
     /// The sequence number of the last change.
-    last_seq: u64,
+    last_seq: Seq,
     /// The number of the journal that gets the next one.
-    next_journal: u64,
+    next_journal: JournalNumber,
     /// The number of the first journal that this opening of the store has begun.
-    first_own: u64,
+    first_own: JournalNumber,
     /// The journals that were not durable.
     to_sync: ToSync,
     /// The contents of the files that are kept beside those of the store.
@@ -83,7 +84,7 @@ fn fill(
     let pin = flusher.pin_journals();
     let captured = capture(writer, beside)?;
     let journals = captured.journals();
-    for number in journals.clone() {
+    for number in journals.clone().map(JournalNumber::new) {
         let name = journal::name(number);
         // The system may show a journal of an earlier process that is not on the disk, and a sync
         // would not tell.
@@ -111,7 +112,9 @@ fn fill(
         Some(oldest) => oldest.first_seq - 1,
         None => captured.last_seq,
     };
-    let contents = flusher.files().contents_of(runs, flushed, journals.start);
+    let contents = flusher
+        .files()
+        .contents_of(runs, flushed, JournalNumber::new(journals.start));
     manifest::prepare_first(to, &contents)?;
     for (name, bytes) in beside.iter().zip(&captured.beside) {
         prepare_file(to, name, bytes)?;
@@ -165,9 +168,9 @@ fn read_beside(state: &State, names: &[&str]) -> Result<Vec<Vec<u8>>, Error> {
 impl Captured {
     /// Returns the numbers of the journals of its sealed memtables.
     fn journals(&self) -> Range<u64> {
+        let next = self.next_journal.get();
         let oldest = self.version.sealed.last();
-        let first = oldest.map_or(self.next_journal, |oldest| oldest.next_journal - 1);
-        first..self.next_journal
+        oldest.map_or(next, |oldest| oldest.next_journal.get() - 1)..next
     }
 }
 

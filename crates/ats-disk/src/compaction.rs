@@ -16,6 +16,7 @@ mod purge;
 use crate::error::Error;
 use crate::files::Files;
 use crate::flush::Flusher;
+use crate::ids::{RunId, Seq};
 use crate::manifest::CompactionMeta;
 use crate::progress::OnProgress;
 use crate::run_file::FileMeta;
@@ -30,9 +31,9 @@ use std::sync::Arc;
 #[derive(Default)]
 struct Claims {
     /// The ids of the runs that compactions read.
-    claimed: Vec<u64>,
+    claimed: Vec<RunId>,
     /// The last sequence number of each reservation.
-    reserved: Vec<u64>,
+    reserved: Vec<Seq>,
 }
 
 impl Claims {
@@ -74,7 +75,7 @@ impl Claims {
 }
 
 /// Returns `true` if a run has changes up to a sequence number.
-fn has_up_to(run: &StoredRun, up_to: u64) -> bool {
+fn has_up_to(run: &StoredRun, up_to: Seq) -> bool {
     run.meta.first_seq <= up_to
 }
 
@@ -88,15 +89,15 @@ enum Wanted {
     /// The runs of at most so many bytes whose compaction keeps up with writes.
     Small(u64),
     /// Like [`Idle`](Wanted::Idle), of the runs that have changes up to a sequence number.
-    Settled(u64),
+    Settled(Seq),
     /// All that have changes up to a sequence number.
-    All(u64),
+    All(Seq),
 }
 
 impl Wanted {
     /// Returns the sequence number up to which the runs have changes; `None` if that does not
     /// matter.
-    fn up_to(self) -> Option<u64> {
+    fn up_to(self) -> Option<Seq> {
         match self {
             Wanted::Due | Wanted::Idle | Wanted::Small(_) => None,
             Wanted::Settled(up_to) | Wanted::All(up_to) => Some(up_to),
@@ -105,7 +106,7 @@ impl Wanted {
 
     /// Returns the runs without those that are newer, which are as if they were not there.
     fn of(self, runs: &[Arc<StoredRun>]) -> &[Arc<StoredRun>] {
-        let up_to = self.up_to().unwrap_or(u64::MAX);
+        let up_to = self.up_to().unwrap_or(Seq::MAX);
         &runs[runs.partition_point(|run| !has_up_to(run, up_to))..]
     }
 
@@ -136,7 +137,7 @@ impl Wanted {
 /// Keeps the background from compacting the runs that have changes up to a sequence number.
 pub(crate) struct Reservation<'a> {
     claims: &'a Mutex<Claims>,
-    up_to: u64,
+    up_to: Seq,
 }
 
 impl Drop for Reservation<'_> {
@@ -151,7 +152,7 @@ impl Drop for Reservation<'_> {
 /// The runs that one compaction reads. While this lives, no other reads them.
 struct Claim<'a> {
     claims: &'a Mutex<Claims>,
-    ids: Vec<u64>,
+    ids: Vec<RunId>,
 }
 
 impl Drop for Claim<'_> {
@@ -201,7 +202,7 @@ impl Compactor {
     }
 
     /// Reserves the runs that have changes up to a sequence number.
-    pub(crate) fn reserve_runs(&self, up_to: u64) -> Reservation<'_> {
+    pub(crate) fn reserve_runs(&self, up_to: Seq) -> Reservation<'_> {
         self.claims.lock().reserved.push(up_to);
         Reservation {
             claims: &self.claims,
@@ -286,7 +287,7 @@ impl Compactor {
         begun: &[CompactionMeta],
         runs: &[Arc<StoredRun>],
         wanted: Wanted,
-    ) -> Option<Vec<u64>> {
+    ) -> Option<Vec<RunId>> {
         let is_begun = |run: &StoredRun| {
             let mut compactions = begun.iter();
             compactions.any(|compaction| compaction.inputs.contains(&run.meta.id))

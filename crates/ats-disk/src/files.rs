@@ -10,6 +10,7 @@ pub(crate) use run_writer::RunWriter;
 
 use crate::error::Error;
 use crate::fault_injection::{InjectedFault, is_injected};
+use crate::ids::{FileNumber, JournalNumber, RunId, Seq};
 use crate::manifest::{Contents, Edit, Manifest, NewFile, RunMeta, WriteError};
 use crate::operator_id::OperatorId;
 use crate::run_file::{
@@ -167,7 +168,7 @@ impl Files {
     pub(crate) fn exchange(
         &self,
         flushed: Option<&Arc<Sealed>>,
-        removed: &[u64],
+        removed: &[RunId],
         added: Option<Arc<StoredRun>>,
     ) {
         let old = self.state.versions.exchange(|version| {
@@ -234,13 +235,18 @@ impl Files {
         Ok(true)
     }
 
-    /// Returns a number for a file or a run, which no other has had.
-    pub(crate) fn new_number(&self) -> u64 {
-        self.next_number.fetch_add(1, Ordering::Relaxed)
+    /// Returns the id of a new run. Runs and files draw from the same numbers.
+    pub(crate) fn new_run_id(&self) -> RunId {
+        RunId::new(self.next_number.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Returns the number of a new file.
+    pub(crate) fn new_file_number(&self) -> FileNumber {
+        FileNumber::new(self.next_number.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Returns a new file for a run.
-    pub(crate) fn begin_file(&self, number: u64) -> Result<FileWriter, Error> {
+    pub(crate) fn begin_file(&self, number: FileNumber) -> Result<FileWriter, Error> {
         let name = file_name(number);
         let file = self
             .state
@@ -255,8 +261,8 @@ impl Files {
     pub(crate) fn contents_of(
         &self,
         runs: &[Arc<StoredRun>],
-        flushed: u64,
-        first_journal: u64,
+        flushed: Seq,
+        first_journal: JournalNumber,
     ) -> Contents {
         Contents {
             runs: runs.iter().map(|run| run.meta.clone()).collect(),
@@ -267,7 +273,7 @@ impl Files {
         }
     }
 
-    fn identity(&self, number: u64) -> Identity {
+    fn identity(&self, number: FileNumber) -> Identity {
         Identity {
             store: self.state.store,
             number,

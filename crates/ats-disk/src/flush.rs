@@ -4,6 +4,7 @@ use crate::cursor::{MergeCursor, Source};
 use crate::entry::collapse::Chain;
 use crate::error::Error;
 use crate::files::{Files, RunWriter};
+use crate::ids::{JournalNumber, Seq};
 use crate::journal;
 use crate::manifest::{Edit, RunMeta};
 use crate::memtable::MemtableCursor;
@@ -30,7 +31,7 @@ struct Pins {
     /// The number of those for whom they stay.
     count: usize,
     /// Journals with lower numbers should have been removed meanwhile.
-    first_needed: u64,
+    first_needed: JournalNumber,
 }
 
 /// Guard that keeps the journals of each version that is loaded after it.
@@ -43,10 +44,10 @@ impl Drop for JournalPin<'_> {
             pins.count -= 1;
             match pins.count {
                 0 => mem::take(&mut pins.first_needed),
-                _ => 0,
+                _ => JournalNumber::default(),
             }
         };
-        if first_needed > 0 {
+        if first_needed > JournalNumber::default() {
             self.0.unlink_journals(first_needed);
         }
     }
@@ -80,7 +81,7 @@ impl Flusher {
     }
 
     /// Writes to runs the sealed memtables that have changes up to this sequence number.
-    pub(crate) fn flush_up_to(&self, last_seq: u64) -> Result<(), Error> {
+    pub(crate) fn flush_up_to(&self, last_seq: Seq) -> Result<(), Error> {
         let is_wanted = |sealed: &Arc<Sealed>| sealed.first_seq <= last_seq;
         while self
             .state
@@ -157,11 +158,11 @@ impl Flusher {
         let is_bottom = version.runs.is_empty();
         let deletes = match is_bottom {
             true => Arc::default(),
-            false => sealed.memtable.range_deletes(u64::MAX),
+            false => sealed.memtable.range_deletes(Seq::MAX),
         };
         let memtable = Arc::clone(&sealed.memtable);
         let source = Source {
-            cursor: Box::new(MemtableCursor::new(memtable, u64::MAX, true)),
+            cursor: Box::new(MemtableCursor::new(memtable, Seq::MAX, true)),
             range_deletes: None,
         };
         let mut cursor = MergeCursor::new(vec![source]);
@@ -182,7 +183,7 @@ impl Flusher {
         }
         writer.finish_file(None)?;
         Ok(RunMeta {
-            id: self.files.new_number(),
+            id: self.files.new_run_id(),
             first_seq: sealed.first_seq,
             last_seq: sealed.last_seq,
             files: writer.take_complete(),
@@ -203,13 +204,13 @@ impl Flusher {
             && !self.state.status.is_opened_read_only()
             && write_state.last_seq == self.files.manifest.lock().contents().flushed
         {
-            self.unlink_journals(u64::MAX);
+            self.unlink_journals(JournalNumber::new(u64::MAX));
             self.files.reserve.shrink_to_runs();
         }
     }
 
     /// Removes the journals before this one, whose changes are in runs.
-    pub(crate) fn remove_journals(&self, first_needed: u64) {
+    pub(crate) fn remove_journals(&self, first_needed: JournalNumber) {
         let forgotten = self.state.write_state.lock().journal.forget(first_needed);
         self.unlink_journals(first_needed);
         self.state.obsolete.add_journals(forgotten);
@@ -218,7 +219,7 @@ impl Flusher {
     /// Removes the files of journals before this one. A journal that cannot be removed stays until
     /// the next opening. The version that needs none of them is current already, so a version that
     /// is loaded under a pin that this does not see yet is that one or a later one.
-    fn unlink_journals(&self, first_needed: u64) {
+    fn unlink_journals(&self, first_needed: JournalNumber) {
         {
             let mut pins = self.pins.lock();
             if pins.count > 0 {

@@ -11,20 +11,21 @@
 use crate::coding::{Damaged, Decoder};
 use crate::error::Error;
 use crate::fs::{Directory, File, remove_if_there};
+use crate::ids::{JournalNumber, Seq};
 use crate::log::{HEADER_BYTES, LogIdentity, LogKind, LogWriter, Position};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Returns the name of the journal with this number.
-pub(crate) fn name(number: u64) -> String {
+pub(crate) fn name(number: JournalNumber) -> String {
     format!("journal-{number:08}")
 }
 
 /// Returns the number of the journal with this name.
-pub(crate) fn number(name: &str) -> Option<u64> {
+pub(crate) fn number(name: &str) -> Option<JournalNumber> {
     let digits = name.strip_prefix("journal-")?;
-    let number = digits.parse().ok()?;
+    let number = JournalNumber::new(digits.parse().ok()?);
     (self::name(number) == name).then_some(number)
 }
 
@@ -32,18 +33,18 @@ pub(crate) fn number(name: &str) -> Option<u64> {
 pub(crate) const PREFIX_BYTES: usize = 12;
 
 /// Returns the beginning of a record.
-pub(crate) fn prefix(first_seq: u64, changes: u32) -> [u8; PREFIX_BYTES] {
+pub(crate) fn prefix(first_seq: Seq, changes: u32) -> [u8; PREFIX_BYTES] {
     let mut prefix = [0; PREFIX_BYTES];
-    prefix[..8].copy_from_slice(&first_seq.to_le_bytes());
+    prefix[..8].copy_from_slice(&first_seq.get().to_le_bytes());
     prefix[8..].copy_from_slice(&changes.to_le_bytes());
     prefix
 }
 
 /// Takes a record apart: its first sequence number, how many changes there are, and the changes.
-pub(crate) fn parts(payload: &[u8]) -> Result<(u64, u32, &[u8]), Error> {
+pub(crate) fn parts(payload: &[u8]) -> Result<(Seq, u32, &[u8]), Error> {
     let mut decoder = Decoder::new(payload);
     let mut parts = || {
-        let first_seq = u64::from_le_bytes(decoder.array()?);
+        let first_seq = Seq::new(u64::from_le_bytes(decoder.array()?));
         let changes = u32::from_le_bytes(decoder.array()?);
         Ok((first_seq, changes, decoder.rest()))
     };
@@ -55,12 +56,12 @@ pub(crate) fn parts(payload: &[u8]) -> Result<(u64, u32, &[u8]), Error> {
 pub(crate) struct Journal {
     /// Nothing before the first write.
     log: Option<LogWriter>,
-    number: u64,
+    number: JournalNumber,
     /// The number of the first journal of this opening. Those before were read.
-    first_own: u64,
+    first_own: JournalNumber,
     /// Journals before this one that are not known to be durable, with their numbers, from the
     /// oldest to the newest.
-    unsynced: Vec<(u64, Arc<dyn File>)>,
+    unsynced: Vec<(JournalNumber, Arc<dyn File>)>,
     /// All before this is durable.
     durable: Position,
     /// The end of the log if nothing was written since it became durable.
@@ -68,16 +69,16 @@ pub(crate) struct Journal {
 }
 
 /// Returns the end of the journal with this number, before the first write.
-fn start(number: u64) -> Position {
+fn start(number: JournalNumber) -> Position {
     Position {
-        number,
+        number: number.get(),
         offset: HEADER_BYTES as u64,
     }
 }
 
 impl Journal {
     /// Makes the journal with this number, before the first write.
-    pub(crate) fn new(number: u64) -> Self {
+    pub(crate) fn new(number: JournalNumber) -> Self {
         Journal {
             log: None,
             number,
@@ -141,7 +142,7 @@ impl Journal {
                 self.unsynced.push((self.number, Arc::clone(file)));
             }
         }
-        self.number += 1;
+        self.number = self.number.next();
         self.marked = start(self.number);
     }
 
@@ -151,12 +152,12 @@ impl Journal {
         log.map_or_else(|| start(self.number), LogWriter::position)
     }
 
-    pub(crate) fn number(&self) -> u64 {
+    pub(crate) fn number(&self) -> JournalNumber {
         self.number
     }
 
     /// Returns the number of the first journal that was begun since the store was opened.
-    pub(crate) fn first_own(&self) -> u64 {
+    pub(crate) fn first_own(&self) -> JournalNumber {
         self.first_own
     }
 
@@ -173,7 +174,7 @@ impl Journal {
         directory: &dyn Directory,
         store: u128,
         goes_ahead: bool,
-        batches: impl Iterator<Item = (u64, u32, &'b [u8])>,
+        batches: impl Iterator<Item = (Seq, u32, &'b [u8])>,
     ) -> Result<u64, Error> {
         let durable = self.durable;
         let number = self.number;
@@ -200,8 +201,8 @@ impl Journal {
     /// Lets go of the journals before this one, whose changes are in runs: they need not be
     /// durable. The caller should close their files outside of all locks: if they were removed, the
     /// system frees them then.
-    pub(crate) fn forget(&mut self, first_needed: u64) -> Vec<Arc<dyn File>> {
-        let forgotten = |(number, _): &mut (u64, _)| *number < first_needed;
+    pub(crate) fn forget(&mut self, first_needed: JournalNumber) -> Vec<Arc<dyn File>> {
+        let forgotten = |(number, _): &mut (JournalNumber, _)| *number < first_needed;
         let forgotten = self.unsynced.extract_if(.., forgotten);
         forgotten.map(|(_, file)| file).collect()
     }
@@ -225,7 +226,7 @@ impl Journal {
     /// Notes that these files were synced. The journal that was current then may have got more
     /// records since; so it stays among those that are not known to be durable, if it was left
     /// meanwhile. `next_seq` is the sequence number of the next change.
-    pub(crate) fn note_synced(&mut self, done: &ToSync, next_seq: u64) {
+    pub(crate) fn note_synced(&mut self, done: &ToSync, next_seq: Seq) {
         let complete = &done.files[..done.older];
         self.unsynced
             .retain(|(_, file)| !complete.iter().any(|synced| Arc::ptr_eq(synced, file)));
@@ -238,7 +239,7 @@ impl Journal {
     /// Writes a record without changes, which is not synced. It says that all records before it are
     /// durable: otherwise, one that is spoilt later would be taken for a record that was never
     /// finished.
-    fn mark(&mut self, next_seq: u64) {
+    fn mark(&mut self, next_seq: Seq) {
         if let Some(log) = &mut self.log {
             log.append(&[&prefix(next_seq, 0)], self.durable);
             // Without it, all is as well as before.
@@ -265,12 +266,12 @@ pub(crate) struct NextJournal {
 
 impl NextJournal {
     /// Makes the successor of the present journal, which has this number before its first write.
-    pub(crate) fn new(number: u64) -> Self {
+    pub(crate) fn new(number: JournalNumber) -> Self {
         NextJournal {
             is_wanted: AtomicBool::new(false),
             bytes: AtomicU64::new(0),
             begun: Mutex::default(),
-            number: AtomicU64::new(number),
+            number: AtomicU64::new(number.get()),
         }
     }
 
@@ -287,7 +288,7 @@ impl NextJournal {
             return Ok(false);
         }
         // The number changes under the lock only.
-        let number = self.number.load(Ordering::Relaxed);
+        let number = JournalNumber::new(self.number.load(Ordering::Relaxed));
         let mut log = begin(directory, store, number)?;
         // Without it, the journal gets room as it is written.
         let _room = log.reserve_ahead(self.bytes.load(Ordering::Relaxed));
@@ -317,14 +318,14 @@ impl NextJournal {
         &self,
         directory: &dyn Directory,
         store: u128,
-        number: u64,
+        number: JournalNumber,
     ) -> Result<LogWriter, Error> {
         let mut begun = self.begun.lock();
         let log = match begun.take() {
             Some(log) => log,
             None => begin(directory, store, number)?,
         };
-        self.number.store(number + 1, Ordering::Relaxed);
+        self.number.store(number.next().get(), Ordering::Relaxed);
         self.is_wanted.store(false, Ordering::Relaxed);
         Ok(log)
     }
@@ -354,12 +355,16 @@ impl ToSync {
     }
 }
 
-fn begin(directory: &dyn Directory, store: u128, number: u64) -> Result<LogWriter, Error> {
+fn begin(
+    directory: &dyn Directory,
+    store: u128,
+    number: JournalNumber,
+) -> Result<LogWriter, Error> {
     let name = name(number);
     let identity = LogIdentity {
         store,
         kind: LogKind::Journal,
-        number,
+        number: number.get(),
     };
     let begin = || {
         // One that an earlier attempt has left.

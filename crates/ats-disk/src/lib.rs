@@ -210,6 +210,7 @@ mod files;
 mod flush;
 mod fork_detection;
 pub mod fs;
+mod ids;
 mod journal;
 mod keys;
 mod log;

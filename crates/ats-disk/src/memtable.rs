@@ -85,6 +85,7 @@ pub(crate) use retention::Retention;
 
 use crate::entry::Kind;
 use crate::entry::collapse::{self, Chain};
+use crate::ids::Seq;
 use crate::median::{FEW, Median};
 use crate::range_deletes::{Deleted, RangeDeletes, RangeSet};
 use ats_mem::{Backend, CaTree, Change, Ordered, Skipped};
@@ -106,7 +107,7 @@ pub(crate) struct Write<'a> {
     /// The value; of a [`Kind::Delete`] it is empty.
     pub value: &'a [u8],
     /// The sequence number, greater than those of all writes before. Less than 2^56.
-    pub seq: u64,
+    pub seq: Seq,
 }
 
 /// The answer of a memtable about a key.
@@ -205,7 +206,7 @@ impl Memtable {
             }
             return 0;
         };
-        let newest = history.newest_stamp().map_or(0, Stamp::seq);
+        let newest = history.newest_stamp().map_or(Seq::ZERO, Stamp::seq);
         debug_assert!(newest < seq, "writes have ascending numbers");
         let is_covered = covering.is_some_and(|covering| newest < covering);
         let insertion = Insertion {
@@ -232,7 +233,7 @@ impl Memtable {
 
     /// Deletes all keys of a range, here and in older memtables and runs. Amortised O(log n) for n
     /// ranges.
-    pub(crate) fn delete_range(&self, range: KeyRange<'_>, seq: u64) {
+    pub(crate) fn delete_range(&self, range: KeyRange<'_>, seq: Seq) {
         let _writing = self.writing.lock();
         self.range_deletes.insert(range, seq);
     }
@@ -243,7 +244,7 @@ impl Memtable {
     /// Without a snapshot, `seq` is a sequence number that was published, and a write that is alone
     /// in its group is read also if it is newer. If it is [too old](Lookup::TooOld), nothing is
     /// pushed.
-    pub(crate) fn get(&self, key: &[u8], seq: u64, is_snapshot: bool, chain: &mut Chain) -> Lookup {
+    pub(crate) fn get(&self, key: &[u8], seq: Seq, is_snapshot: bool, chain: &mut Chain) -> Lookup {
         let guard = ats_sync::pin();
         let reading = match self.tree.get(key, &guard) {
             Some(record) => {
@@ -270,7 +271,7 @@ impl Memtable {
     fn read<'g>(
         &self,
         history: History<'g>,
-        seq: u64,
+        seq: Seq,
         is_snapshot: bool,
         visit: &mut dyn FnMut(Kind, &'g [u8]),
     ) -> Reading {
@@ -293,7 +294,7 @@ impl Memtable {
         }
         // Older range deletes need not be looked for below this version: a base lies above the
         // entries that they cover.
-        let newest = next.map_or(0, |version| version.stamp.seq());
+        let newest = next.map_or(Seq::ZERO, |version| version.stamp.seq());
         if covering.is_some_and(|covering| newest < covering) {
             return Reading::Covered;
         }
@@ -313,17 +314,17 @@ impl Memtable {
     /// Returns the keys of ranges that were deleted up to `seq`: all that is older than the
     /// memtable is deleted there. O(n log n); for all ranges, only the first time after one was
     /// deleted.
-    pub(crate) fn range_deletes(&self, seq: u64) -> Arc<RangeSet> {
+    pub(crate) fn range_deletes(&self, seq: Seq) -> Arc<RangeSet> {
         self.range_deletes.set(seq)
     }
 
     /// Returns the keys of ranges that were deleted after `after` and up to `seq`. O(n log n).
-    pub(crate) fn range_deletes_between(&self, after: u64, seq: u64) -> RangeSet {
+    pub(crate) fn range_deletes_between(&self, after: Seq, seq: Seq) -> RangeSet {
         self.range_deletes.set_between(after, seq)
     }
 
     /// Returns the sequence number of the newest version of a key up to `seq`; 0 if there is none.
-    fn newest_seq(history: History<'_>, seq: u64) -> u64 {
+    fn newest_seq(history: History<'_>, seq: Seq) -> Seq {
         // SAFETY: the newest link is one of the list of this key, whose nodes live as long as the
         // guard of `history` (MEMTABLE-4).
         let mut next = unsafe { history.at(history.newest()) };
@@ -335,12 +336,12 @@ impl Memtable {
             // the guard of `history` (MEMTABLE-4).
             next = unsafe { history.at(version.older()) };
         }
-        0
+        Seq::ZERO
     }
 
     /// Ranges that a walk at `seq` finds deleted in all that is older than the memtable; `None` if
     /// there is nothing. O(1).
-    pub(crate) fn deletes_in_older(&self, seq: u64) -> Option<Deleted> {
+    pub(crate) fn deletes_in_older(&self, seq: Seq) -> Option<Deleted> {
         self.range_deletes.as_of(seq).map(Deleted::as_of)
     }
 

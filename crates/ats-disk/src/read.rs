@@ -19,6 +19,7 @@ pub(crate) use snapshot_store::{SnapshotStore, SnapshotView, visit_each};
 use crate::entry::Kind;
 use crate::entry::collapse::{Chain, is_base};
 use crate::error::Error;
+use crate::ids::Seq;
 use crate::memtable::Lookup;
 use crate::run_file::key_hash;
 use crate::state::{State, StoredRun, Version};
@@ -38,7 +39,7 @@ pub(crate) enum ReadPoint {
     /// The read point of the last published write.
     Latest,
     /// The read point of a snapshot, which is in the list of snapshots.
-    At(u64),
+    At(Seq),
 }
 
 /// Lends the value of a key to `read`. Returns `true` if there is one.

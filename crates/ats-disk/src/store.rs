@@ -13,6 +13,7 @@ use crate::directory::{StoreDirectory, replace_file};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::fs::Sharing;
+use crate::ids::Seq;
 use crate::options::{Durability, Options};
 use crate::progress::{OnProgress, Progress};
 use crate::read::{self, Scan, Snapshot};
@@ -482,7 +483,7 @@ impl DiskStore {
 
     /// Like [`flush`](DiskStore::flush). Returns the sequence number of the last change that is in
     /// a run.
-    fn flush_all(&self) -> Result<u64, Error> {
+    fn flush_all(&self) -> Result<Seq, Error> {
         if self.state().status.is_opened_read_only() {
             return Ok(self.state().snapshots.visible());
         }
@@ -646,7 +647,7 @@ impl DiskStore {
 
     /// Has the next change get a sequence number above this one. Until that change is in a run, the
     /// numbers that were left out look like changes that are missing.
-    pub(crate) fn skip_numbers(&self, last: u64) {
+    pub(crate) fn skip_numbers(&self, last: Seq) {
         let mut write_state = self.state().write_state.lock();
         write_state.last_seq = write_state.last_seq.max(last);
     }

@@ -18,6 +18,7 @@ use crate::entry::Kind;
 use crate::error::Error;
 use crate::fault_injection::{InjectedFault, is_injected};
 use crate::files::Files;
+use crate::ids::Seq;
 use crate::journal::{Journal, NextJournal, ToSync};
 use crate::memtable::{Memtable, Retention, Write};
 use crate::options::Durability;
@@ -200,9 +201,9 @@ impl Writer {
             self.files.renew_manifest()?;
         }
         let mut seq = write_state.last_seq;
-        batches.number(seq + 1);
+        batches.number(seq.next());
         let numbered = batches.each().map(|(batch, changes)| {
-            let first_seq = seq + 1;
+            let first_seq = seq.next();
             seq += u64::from(changes);
             (first_seq, changes, batch)
         });
@@ -223,9 +224,9 @@ impl Writer {
             }
         };
         if batches.sync {
-            self.sync_journal(&mut write_state.journal, seq + 1)?;
+            self.sync_journal(&mut write_state.journal, seq.next())?;
         }
-        let first_seq = mem::replace(&mut write_state.last_seq, seq) + 1;
+        let first_seq = mem::replace(&mut write_state.last_seq, seq).next();
         write_state.count.change(batches.count_change);
         let version = self.state.versions.current();
         self.apply(&version, first_seq, batches, &write_state.count)?;
@@ -261,7 +262,7 @@ impl Writer {
 
     /// Makes the whole journal durable. A failure is final: bytes that the system still has in
     /// memory may never be written, and another sync would not tell.
-    fn sync_journal(&self, journal: &mut Journal, next_seq: u64) -> Result<(), Error> {
+    fn sync_journal(&self, journal: &mut Journal, next_seq: Seq) -> Result<(), Error> {
         let to_sync = journal.to_sync();
         if !to_sync.is_empty() {
             to_sync
@@ -278,7 +279,7 @@ impl Writer {
     fn apply(
         &self,
         version: &Version,
-        first_seq: u64,
+        first_seq: Seq,
         batches: &Batches,
         count: &RecordCount,
     ) -> Result<(), Error> {
@@ -316,7 +317,7 @@ impl Writer {
             snapshots: &snapshots,
             alone: false,
         };
-        for (seq, item) in (first_seq..).zip(BatchItems::new(&batches.bytes)) {
+        for (seq, item) in first_seq.upwards().zip(BatchItems::new(&batches.bytes)) {
             self.count_refused(version.apply_item(seq, item?, &retention, operator));
         }
         self.state.snapshots.publish(last_seq, count, || {});
@@ -325,9 +326,9 @@ impl Writer {
 
     /// Says which keys get records, before readers see them.
     #[cold]
-    fn note_records(&self, first_seq: u64, batches: &Batches) -> Result<(), Error> {
+    fn note_records(&self, first_seq: Seq, batches: &Batches) -> Result<(), Error> {
         self.state.gaps.begin_group(first_seq);
-        for (seq, item) in (first_seq..).zip(BatchItems::new(&batches.bytes)) {
+        for (seq, item) in first_seq.upwards().zip(BatchItems::new(&batches.bytes)) {
             if let BatchItem::Write { kind, key, .. } = item?
                 && kind != Kind::Delete
                 && !is_injected(InjectedFault::StaleGap)
@@ -354,7 +355,7 @@ impl Writer {
         self.state.versions.exchange(|version| {
             let sealed = Arc::new(Sealed {
                 memtable: Arc::clone(&version.active),
-                first_seq: write_state.sealed_seq + 1,
+                first_seq: write_state.sealed_seq.next(),
                 last_seq: write_state.last_seq,
                 next_journal: write_state.journal.number(),
             });
@@ -418,7 +419,7 @@ impl Writer {
                 .map_err(|error| self.state.status.make_read_only(error))?;
             self.state.stats.on_sync();
             let mut write_state = self.state.write_state.lock();
-            let next_seq = write_state.last_seq + 1;
+            let next_seq = write_state.last_seq.next();
             write_state.journal.note_synced(to_sync, next_seq);
         }
         Ok(())

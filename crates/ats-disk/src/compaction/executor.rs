@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::fault_injection::{InjectedFault, is_injected};
 use crate::files::{Files, RunWriter};
 use crate::flush::Flusher;
+use crate::ids::RunId;
 use crate::manifest::{CompactionMeta, Edit, RunMeta};
 use crate::progress::{OnProgress, Progress};
 use crate::range_deletes::{Deleted, RangeSet};
@@ -114,14 +115,14 @@ impl Executor {
     /// `false` if that was broken off.
     pub(super) fn compact(
         &self,
-        ids: &[u64],
+        ids: &[RunId],
         begun: Option<CompactionMeta>,
         on_progress: &mut OnProgress<'_>,
     ) -> Result<bool, Error> {
         self.state.status.check_writable()?;
         let mut inputs = self.inputs(ids);
         let mut compaction = begun.unwrap_or_else(|| CompactionMeta {
-            id: self.files.new_number(),
+            id: self.files.new_run_id(),
             inputs: ids.to_vec(),
             files: Vec::new(),
             resume: None,
@@ -140,7 +141,7 @@ impl Executor {
         })
     }
 
-    fn inputs(&self, ids: &[u64]) -> Inputs {
+    fn inputs(&self, ids: &[RunId]) -> Inputs {
         let version = self.state.versions.current();
         let of_claim = |run: &&Arc<StoredRun>| ids.contains(&run.meta.id);
         let runs: Vec<_> = version.runs.iter().filter(of_claim).cloned().collect();

@@ -101,7 +101,7 @@ impl Compactor {
         };
         meta.files.retain(|file| !is_purged(file));
         meta.files.extend(purged.clone());
-        meta.id = self.files.new_number();
+        meta.id = self.files.new_run_id();
         let run = match meta.files.is_empty() {
             true => None,
             false => Some(self.files.open_run(&meta, purge.run.run.files())?),
@@ -163,7 +163,7 @@ impl Compactor {
             .flat_map(|file| file.range_deletes().iter());
         let deletes: RangeSet = deletes.collect();
         let mut cursor = purge.cursor()?;
-        let number = self.files.new_number();
+        let number = self.files.new_file_number();
         let mut writer = self.files.begin_file(number)?;
         let written = (|| {
             let mut is_empty = true;

@@ -14,6 +14,7 @@
 
 use crate::error::{Error, is_full};
 use crate::fs::{Directory, remove_if_there};
+use crate::ids::FileNumber;
 use crate::state::State;
 use parking_lot::Mutex;
 use std::collections::BTreeSet;
@@ -56,7 +57,7 @@ pub(crate) struct Reserve {
     pub(crate) next_seal: Mutex<Duration>,
     /// Held while the file changes. The files of runs that were purged since a memtable was written
     /// to a run.
-    purged: Mutex<BTreeSet<u64>>,
+    purged: Mutex<BTreeSet<FileNumber>>,
 }
 
 impl Reserve {
@@ -164,7 +165,7 @@ impl Reserve {
     }
 
     /// Marks a file of a run as purged. Returns `true` if it was not.
-    pub(crate) fn mark_purged(&self, number: u64) -> bool {
+    pub(crate) fn mark_purged(&self, number: FileNumber) -> bool {
         self.purged.lock().insert(number)
     }
 

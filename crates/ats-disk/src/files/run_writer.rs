@@ -4,6 +4,7 @@ use super::Files;
 use crate::entry::Kind;
 use crate::entry::collapse::Chain;
 use crate::error::Error;
+use crate::ids::{FileNumber, Seq};
 use crate::range_deletes::RangeSet;
 use crate::run_file::{FileMeta, FileWriter, Reserved, file_name, lower};
 use ats_store::KeyRange;
@@ -13,8 +14,8 @@ use std::sync::Arc;
 /// Writes the files of a run.
 pub(crate) struct RunWriter<'a> {
     files: &'a Files,
-    first_seq: u64,
-    last_seq: u64,
+    first_seq: Seq,
+    last_seq: Seq,
     /// A file that is so large is followed by another.
     file_bytes: u64,
     /// The ranges that the run deletes of older ones.
@@ -29,7 +30,7 @@ pub(crate) struct RunWriter<'a> {
     /// Files that were completed and not taken.
     complete: Vec<FileMeta>,
     /// The numbers of the files that were begun and not taken.
-    begun: Vec<u64>,
+    begun: Vec<FileNumber>,
 }
 
 impl<'a> RunWriter<'a> {
@@ -37,7 +38,7 @@ impl<'a> RunWriter<'a> {
     /// if a part of the run is written already.
     pub(crate) fn new(
         files: &'a Files,
-        seqs: (u64, u64),
+        seqs: (Seq, Seq),
         range_deletes: Arc<RangeSet>,
         low: Option<Vec<u8>>,
     ) -> Self {
@@ -104,7 +105,7 @@ impl<'a> RunWriter<'a> {
     }
 
     fn begin(&mut self) -> Result<(), Error> {
-        let number = self.files.new_number();
+        let number = self.files.new_file_number();
         self.begun.push(number);
         self.file = Some(self.files.begin_file(number)?);
         Ok(())

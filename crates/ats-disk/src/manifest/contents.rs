@@ -3,6 +3,7 @@
 use super::edit::Edit;
 use super::meta::{CompactionMeta, RunMeta};
 use crate::error::Error;
+use crate::ids::{FileNumber, JournalNumber, Seq};
 use crate::operator_id::OperatorId;
 
 /// The contents of the manifest.
@@ -15,9 +16,9 @@ pub(crate) struct Contents {
     pub(crate) runs: Vec<RunMeta>,
     pub(crate) compactions: Vec<CompactionMeta>,
     /// All changes up to this sequence number are in the runs.
-    pub(crate) flushed: u64,
+    pub(crate) flushed: Seq,
     /// Journals with lower numbers are not needed.
-    pub(crate) first_journal: u64,
+    pub(crate) first_journal: JournalNumber,
     /// The next number for a file or a run.
     pub(crate) next_number: u64,
 }
@@ -30,8 +31,8 @@ impl Contents {
             operator,
             runs: Vec::new(),
             compactions: Vec::new(),
-            flushed: 0,
-            first_journal: 1,
+            flushed: Seq::ZERO,
+            first_journal: JournalNumber::new(1),
             next_number: 1,
         }
     }
@@ -106,7 +107,7 @@ impl Contents {
     }
 
     /// Returns the numbers of all files that belong to the store.
-    pub(crate) fn files(&self) -> impl Iterator<Item = u64> {
+    pub(crate) fn files(&self) -> impl Iterator<Item = FileNumber> {
         let runs = self.runs.iter().flat_map(|run| &run.files);
         let compactions = self
             .compactions

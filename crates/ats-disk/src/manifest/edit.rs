@@ -3,6 +3,7 @@
 use super::meta::{CompactionMeta, RunMeta};
 use crate::coding::{Damaged, Decoder, put_bytes, put_varint};
 use crate::error::Error;
+use crate::ids::{JournalNumber, RunId, Seq};
 use crate::operator_id::{self, OperatorId};
 use crate::run_file::FileMeta;
 
@@ -20,13 +21,13 @@ pub(crate) struct Edit {
     /// The identity of the store and its merge operator: in the first edit only.
     pub(crate) store: Option<(u128, Option<OperatorId>)>,
     /// Runs that are there no more, and with them the compactions that read them.
-    pub(crate) removed: Vec<u64>,
+    pub(crate) removed: Vec<RunId>,
     /// Runs that are there, after those were removed.
     pub(crate) added: Vec<RunMeta>,
     /// The progress of compactions, which replaces the earlier one.
     pub(crate) compactions: Vec<CompactionMeta>,
     /// Up to which sequence number changes are in the runs, and the first journal that is needed.
-    pub(crate) flushed: Option<(u64, u64)>,
+    pub(crate) flushed: Option<(Seq, JournalNumber)>,
     /// The next number for a file or a run.
     pub(crate) next_number: Option<u64>,
 }
@@ -41,29 +42,29 @@ impl Edit {
         }
         for id in &self.removed {
             to.push(REMOVED);
-            put_varint(&mut to, *id);
+            put_varint(&mut to, id.get());
         }
         for run in &self.added {
             to.push(ADDED);
-            for number in [run.id, run.first_seq, run.last_seq] {
+            for number in [run.id.get(), run.first_seq.get(), run.last_seq.get()] {
                 put_varint(&mut to, number);
             }
             put_files(&mut to, &run.files);
         }
         for compaction in &self.compactions {
             to.push(COMPACTING);
-            put_varint(&mut to, compaction.id);
+            put_varint(&mut to, compaction.id.get());
             put_varint(&mut to, compaction.inputs.len() as u64);
             for input in &compaction.inputs {
-                put_varint(&mut to, *input);
+                put_varint(&mut to, input.get());
             }
             put_files(&mut to, &compaction.files);
             put_bytes(&mut to, compaction.resume.as_deref().unwrap_or_default());
         }
         if let Some((flushed, first_journal)) = self.flushed {
             to.push(FLUSHED);
-            put_varint(&mut to, flushed);
-            put_varint(&mut to, first_journal);
+            put_varint(&mut to, flushed.get());
+            put_varint(&mut to, first_journal.get());
         }
         if let Some(next) = self.next_number {
             to.push(NEXT_NUMBER);
@@ -90,20 +91,23 @@ impl Edit {
                 let store = u128::from_le_bytes(from.array()?);
                 self.store = Some((store, operator_id::decode(from)?));
             }
-            REMOVED => self.removed.push(from.varint()?),
+            REMOVED => self.removed.push(RunId::new(from.varint()?)),
             ADDED => self.added.push(RunMeta {
-                id: from.varint()?,
-                first_seq: from.varint()?,
-                last_seq: from.varint()?,
+                id: RunId::new(from.varint()?),
+                first_seq: Seq::new(from.varint()?),
+                last_seq: Seq::new(from.varint()?),
                 files: take_files(from)?,
             }),
             COMPACTING => self.compactions.push(CompactionMeta {
-                id: from.varint()?,
-                inputs: take_numbers(from)?,
+                id: RunId::new(from.varint()?),
+                inputs: take_ids(from)?,
                 files: take_files(from)?,
                 resume: Some(from.bytes()?.to_vec()),
             }),
-            FLUSHED => self.flushed = Some((from.varint()?, from.varint()?)),
+            FLUSHED => {
+                let flushed = Seq::new(from.varint()?);
+                self.flushed = Some((flushed, JournalNumber::new(from.varint()?)));
+            }
             NEXT_NUMBER => self.next_number = Some(from.varint()?),
             _ => return Err(Damaged("has an unknown part")),
         }
@@ -123,7 +127,7 @@ fn take_files(from: &mut Decoder<'_>) -> Result<Vec<FileMeta>, Damaged> {
     (0..count).map(|_| FileMeta::decode(from)).collect()
 }
 
-fn take_numbers(from: &mut Decoder<'_>) -> Result<Vec<u64>, Damaged> {
+fn take_ids(from: &mut Decoder<'_>) -> Result<Vec<RunId>, Damaged> {
     let count = from.count()?;
-    (0..count).map(|_| from.varint()).collect()
+    (0..count).map(|_| from.varint().map(RunId::new)).collect()
 }

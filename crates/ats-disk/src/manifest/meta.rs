@@ -1,13 +1,14 @@
 //! Runs, and compactions that are under way, as the manifest has them.
 
+use crate::ids::{RunId, Seq};
 use crate::run_file::FileMeta;
 
 /// A run: files with disjoint keys in ascending order, of the changes with these sequence numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RunMeta {
-    pub(crate) id: u64,
-    pub(crate) first_seq: u64,
-    pub(crate) last_seq: u64,
+    pub(crate) id: RunId,
+    pub(crate) first_seq: Seq,
+    pub(crate) last_seq: Seq,
     pub(crate) files: Vec<FileMeta>,
 }
 
@@ -22,9 +23,9 @@ impl RunMeta {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CompactionMeta {
     /// The id that the run will have.
-    pub(crate) id: u64,
+    pub(crate) id: RunId,
     /// The runs that it reads, from the newest to the oldest.
-    pub(crate) inputs: Vec<u64>,
+    pub(crate) inputs: Vec<RunId>,
     /// The files that are complete.
     pub(crate) files: Vec<FileMeta>,
     /// The key at which the compaction resumes: the complete files answer for all keys below it.

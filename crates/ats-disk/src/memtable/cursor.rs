@@ -8,6 +8,7 @@ use super::{Memtable, Reading};
 use crate::cursor::Cursor;
 use crate::entry::Kind;
 use crate::error::Error;
+use crate::ids::Seq;
 use ats_mem::{Backend, Ordered, When};
 use ats_store::{Direction, KeyRange, MayBlock};
 use std::ops::{ControlFlow, Range};
@@ -28,9 +29,9 @@ const MOST_VISITED: usize = 1024;
 /// with a snapshot.
 pub(crate) struct MemtableCursor {
     memtable: Arc<Memtable>,
-    seq: u64,
+    seq: Seq,
     /// Keys are left out of which the newest version is not above this.
-    since: u64,
+    since: Seq,
     is_snapshot: bool,
     /// `true` if it stands on keys of which nothing remains but that a range was deleted.
     shows_deleted: bool,
@@ -74,12 +75,12 @@ impl MemtableCursor {
     /// Makes a walk over the records that are readable at `seq`; as for [`get`](Memtable::get).
     /// Keys of which nothing remains but a deleted range are left out.
     ///
-    /// With `u64::MAX` it walks over everything; for memtables that are not written to any more.
-    pub(crate) fn new(memtable: Arc<Memtable>, seq: u64, is_snapshot: bool) -> Self {
+    /// With [`Seq::MAX`] it walks over everything; for memtables that are not written to any more.
+    pub(crate) fn new(memtable: Arc<Memtable>, seq: Seq, is_snapshot: bool) -> Self {
         MemtableCursor {
             memtable,
             seq,
-            since: 0,
+            since: Seq::ZERO,
             is_snapshot,
             shows_deleted: false,
             bounds: [None, None],
@@ -100,7 +101,7 @@ impl MemtableCursor {
     }
 
     /// Leaves out keys that were not written after this sequence number, up to that of the walk.
-    pub(crate) fn since(mut self, seq: u64) -> Self {
+    pub(crate) fn since(mut self, seq: Seq) -> Self {
         self.since = seq;
         self
     }
@@ -151,7 +152,7 @@ impl MemtableCursor {
                 is_full = false;
                 return ControlFlow::Break(());
             }
-            if since == 0 || Memtable::newest_seq(history, seq) > since {
+            if since == Seq::ZERO || Memtable::newest_seq(history, seq) > since {
                 let reading = copied.take(memtable, history, seq, is_snapshot, shows_deleted);
                 is_too_old = matches!(reading, Reading::TooOld);
             }
@@ -206,7 +207,7 @@ impl Copied {
         &mut self,
         memtable: &Memtable,
         history: History<'_>,
-        seq: u64,
+        seq: Seq,
         is_snapshot: bool,
         shows_deleted: bool,
     ) -> Reading {

@@ -18,7 +18,7 @@ use versions::{KeyVersion, Tags};
 
 /// Nothing is kept for others.
 const ALONE: Retention<'static> = Retention {
-    visible: 0,
+    visible: Seq::ZERO,
     snapshots: &[],
     alone: true,
 };
@@ -38,7 +38,7 @@ impl KeptVersion {
     pub(super) fn of(version: KeyVersion<'_>) -> Self {
         let tags = version.older().tags();
         KeptVersion {
-            seq: version.stamp.seq(),
+            seq: version.stamp.seq().get(),
             kind: version.stamp.kind(),
             is_apart: tags.has(Tags::APART) || tags.has(Tags::REFUSED),
             node_bytes: match version.is_inline() {
@@ -54,14 +54,19 @@ fn write<'a>(kind: Kind, key: &'a [u8], value: &'a [u8], seq: u64) -> Write<'a> 
         kind,
         key,
         value,
-        seq,
+        seq: Seq::new(seq),
     }
+}
+
+/// Returns the sequence numbers of snapshots.
+fn seqs(numbers: &[u64]) -> Vec<Seq> {
+    numbers.iter().copied().map(Seq::new).collect()
 }
 
 /// Returns the entries that a lookup pushes.
 fn entries_at(memtable: &Memtable, key: &[u8], seq: u64) -> (Lookup, Vec<(Kind, Vec<u8>)>) {
     let mut chain = Chain::new();
-    let lookup = memtable.get(key, seq, true, &mut chain);
+    let lookup = memtable.get(key, Seq::new(seq), true, &mut chain);
     let entries = (0..chain.len()).map(|index| chain.entry(index));
     let entries = entries.map(|(kind, value)| (kind, value.to_vec()));
     (lookup, entries.collect())
@@ -72,8 +77,8 @@ fn only_what_may_be_asked_for_is_kept() {
     let memtable = Memtable::new();
     let put = |seq, snapshots: &[u64], visible, alone| {
         let retention = Retention {
-            visible,
-            snapshots,
+            visible: Seq::new(visible),
+            snapshots: &seqs(snapshots),
             alone,
         };
         let value = [seq as u8];
@@ -107,8 +112,8 @@ fn many_snapshots_keep_a_version_each_and_cost_no_more_when_they_are_gone() {
     let mut put = |snapshots: &[u64]| {
         seq += 1;
         let retention = Retention {
-            visible: seq - 1,
-            snapshots,
+            visible: Seq::new(seq - 1),
+            snapshots: &seqs(snapshots),
             alone: seq % 2 == 0,
         };
         memtable.apply(write(Kind::Put, b"k", b"value", seq), &retention, None);
@@ -154,7 +159,7 @@ fn an_operand_on_what_was_deleted_is_all_there_is() {
             low: None,
             high: Some(b"c"),
         },
-        4,
+        Seq::new(4),
     );
     assert_eq!(entries_at(&memtable, b"a", 3).1.len(), 1);
     let nothing = (Lookup::Complete, vec![(Kind::Delete, vec![])]);
@@ -168,24 +173,24 @@ fn an_operand_on_what_was_deleted_is_all_there_is() {
     assert_eq!(operand(b"aa", 6), x(Kind::Put, Lookup::Complete));
     assert_eq!(operand(b"c", 7), x(Kind::Operand, Lookup::GoesOn));
     assert_eq!(
-        memtable.range_deletes.newest_covering(b"a", u64::MAX),
-        Some(4)
+        memtable.range_deletes.newest_covering(b"a", Seq::MAX),
+        Some(Seq::new(4))
     );
-    assert_eq!(memtable.range_deletes(3).len(), 0);
-    assert_eq!(memtable.range_deletes(4).len(), 1);
+    assert_eq!(memtable.range_deletes(Seq::new(3)).len(), 0);
+    assert_eq!(memtable.range_deletes(Seq::new(4)).len(), 1);
 }
 
 #[test]
 fn a_reader_that_came_too_late_is_told_so() {
     let memtable = Memtable::new();
     let group = |visible| Retention {
-        visible,
+        visible: Seq::new(visible),
         ..NOT_ALONE
     };
     let mut chain = Chain::new();
     let mut lookup = |seq, is_snapshot| {
         chain.clear();
-        memtable.get(b"k", seq, is_snapshot, &mut chain)
+        memtable.get(b"k", Seq::new(seq), is_snapshot, &mut chain)
     };
     memtable.apply(write(Kind::Put, b"k", b"1", 1), &group(0), None);
     assert_eq!(lookup(0, false), Lookup::GoesOn);
@@ -199,7 +204,7 @@ fn a_reader_that_came_too_late_is_told_so() {
     assert_eq!(lookup(3, false), Lookup::Complete);
     // A single version may be read at once, but not through a snapshot.
     let alone = Retention {
-        snapshots: &[4],
+        snapshots: &[Seq::new(4)],
         ..group(4)
     };
     let alone = Retention {
@@ -209,7 +214,7 @@ fn a_reader_that_came_too_late_is_told_so() {
     memtable.apply(write(Kind::Put, b"k", b"5", 5), &alone, None);
     assert_eq!(lookup(2, false), Lookup::Complete);
     assert_eq!(entries_at(&memtable, b"k", 4).1[0].1, b"4");
-    let mut cursor = MemtableCursor::new(Arc::new(memtable), 2, false);
+    let mut cursor = MemtableCursor::new(Arc::new(memtable), Seq::new(2), false);
     assert_eq!(cursor.seek(None, Direction::Up, None), Ok(()));
     assert_eq!(cursor.entry(0), (Kind::Put, &b"5"[..]));
 }
@@ -224,16 +229,16 @@ fn a_cursor_without_a_snapshot_expires() {
     let memtable = Arc::new(Memtable::new());
     for seq in 1..=3 {
         let retention = Retention {
-            visible: seq - 1,
+            visible: Seq::new(seq - 1),
             ..NOT_ALONE
         };
         memtable.apply(write(Kind::Put, b"k", b"v", seq), &retention, None);
     }
-    let mut cursor = MemtableCursor::new(Arc::clone(&memtable), 1, false);
+    let mut cursor = MemtableCursor::new(Arc::clone(&memtable), Seq::new(1), false);
     assert!(cursor.key().is_none());
     assert_eq!(cursor.seek(None, Direction::Up, None), Err(Error::Expired));
     assert!(cursor.key().is_none());
-    let mut cursor = MemtableCursor::new(Arc::clone(&memtable), 2, false);
+    let mut cursor = MemtableCursor::new(Arc::clone(&memtable), Seq::new(2), false);
     assert_eq!(cursor.seek(None, Direction::Down, None), Ok(()));
     assert_eq!(cursor.key(), Some(&b"k"[..]));
 }
@@ -259,7 +264,7 @@ fn a_cursor_walks_over_many_keys_in_both_directions() {
         };
         memtable.apply(write(Kind::Put, &key, &value, seq), &ALONE, None);
     }
-    let mut cursor = MemtableCursor::new(Arc::clone(&memtable), 1_000_000, true);
+    let mut cursor = MemtableCursor::new(Arc::clone(&memtable), Seq::new(1_000_000), true);
     let mut walk = |direction, bound: Option<&[u8]>| {
         let mut keys = Vec::new();
         cursor.seek(None, direction, bound).unwrap();
@@ -341,8 +346,8 @@ fn a_memtable_tells_what_it_holds_and_frees_all_of_it() {
         for key in 0..500_u32 {
             seq += 1;
             let retention = Retention {
-                visible: seq - 1,
-                snapshots: &[500],
+                visible: Seq::new(seq - 1),
+                snapshots: &[Seq::new(500)],
                 alone: key % 2 == 0,
             };
             let value = value(if key % 50 == 0 { 5_000 } else { 20 });
@@ -372,7 +377,7 @@ fn a_memtable_tells_what_it_holds_and_frees_all_of_it() {
     assert_eq!(census::nodes(), 0);
 
     let memtable = Memtable::new();
-    memtable.delete_range(KeyRange::default(), 1);
+    memtable.delete_range(KeyRange::default(), Seq::new(1));
     assert!(!memtable.is_empty());
     assert_eq!(memtable.len(), 0);
     memtable.apply(write(Kind::Put, b"k", &value(5_000), 2), &ALONE, None);

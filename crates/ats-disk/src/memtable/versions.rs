@@ -3,6 +3,7 @@
 //! The invariants (MEMTABLE-1 to MEMTABLE-5) are those of [`memtable`](super).
 
 use crate::entry::Kind;
+use crate::ids::Seq;
 use ats_mem::{Record, RecordBox, Release, slab};
 use ats_sync::Guard;
 use std::ptr::{self, NonNull};
@@ -25,15 +26,15 @@ impl Stamp {
     const KIND: u64 = 3;
     const ALONE: u64 = 4;
 
-    pub(super) fn new(kind: Kind, seq: u64, alone: bool) -> Self {
-        debug_assert!(seq <= u64::MAX >> Self::SEQ_SHIFT);
+    pub(super) fn new(kind: Kind, seq: Seq, alone: bool) -> Self {
+        debug_assert!(seq.get() <= u64::MAX >> Self::SEQ_SHIFT);
         let alone = if alone { Self::ALONE } else { 0 };
-        Stamp(seq << Self::SEQ_SHIFT | alone | kind as u64)
+        Stamp(seq.get() << Self::SEQ_SHIFT | alone | kind as u64)
     }
 
     #[inline]
-    pub(super) fn seq(self) -> u64 {
-        self.0 >> Self::SEQ_SHIFT
+    pub(super) fn seq(self) -> Seq {
+        Seq::new(self.0 >> Self::SEQ_SHIFT)
     }
 
     #[inline]

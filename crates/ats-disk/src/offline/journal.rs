@@ -4,6 +4,7 @@ use super::Fault;
 use super::survey::Survey;
 use crate::batch::BatchItems;
 use crate::error::Error;
+use crate::ids::{JournalNumber, Seq};
 use crate::journal;
 use crate::log::{LogIdentity, LogKind, LogReader, Next, Position};
 use crate::memtable::{Memtable, Retention};
@@ -14,7 +15,7 @@ use std::sync::Arc;
 pub(super) struct Segment {
     pub(super) memtable: Arc<Memtable>,
     /// The sequence number of the first change.
-    pub(super) first_seq: u64,
+    pub(super) first_seq: Seq,
     /// `true` if changes before the first are missing.
     pub(super) follows_gap: bool,
 }
@@ -26,7 +27,7 @@ pub(super) struct Journals {
     pub(super) segments: Vec<Segment>,
     pub(super) changes: u64,
     /// The sequence number of the last change that was read, there or in runs.
-    pub(super) last_seq: u64,
+    pub(super) last_seq: Seq,
     /// The faults that were found.
     pub(super) faults: Vec<Fault>,
     /// The parts that are missing, but were perhaps never finished when the machine stopped.
@@ -46,7 +47,7 @@ struct Reading<'s> {
     survey: &'s Survey,
     store: u128,
     /// The sequence number of the last change so far.
-    seq: u64,
+    seq: Seq,
     version: Version,
     journals: Journals,
     gaps: Vec<Gap>,
@@ -56,7 +57,7 @@ struct Reading<'s> {
 
 impl Journals {
     /// Reads them. Changes up to `flushed` are in runs.
-    pub(super) fn read(survey: &Survey, flushed: u64) -> Self {
+    pub(super) fn read(survey: &Survey, flushed: Seq) -> Self {
         let Some(store) = survey.store else {
             return Journals::default();
         };
@@ -66,9 +67,9 @@ impl Journals {
             .map(|contents| contents.first_journal);
         let numbers = survey.journal_numbers().into_iter();
         let numbers: Vec<_> = numbers
-            .filter(|number| *number >= first.unwrap_or(0))
+            .filter(|number| *number >= first.unwrap_or_default())
             .collect();
-        let number = first.or(numbers.first().copied()).unwrap_or(0);
+        let number = first.or(numbers.first().copied()).unwrap_or_default();
         let mut reading = Reading {
             survey,
             store,
@@ -80,7 +81,10 @@ impl Journals {
             },
             journals: Journals::default(),
             gaps: Vec::new(),
-            at: Position { number, offset: 0 },
+            at: Position {
+                number: number.get(),
+                offset: 0,
+            },
         };
         for number in numbers {
             let name = journal::name(number);
@@ -101,14 +105,14 @@ impl Journals {
 }
 
 impl Reading<'_> {
-    fn journal(&mut self, name: &str, number: u64) -> Result<(), Error> {
+    fn journal(&mut self, name: &str, number: JournalNumber) -> Result<(), Error> {
         let file = self.survey.open(name);
         let file = file.map_err(|error| Error::io(&error, format_args!("open of {name}")))?;
         let file = Arc::from(file);
         let expected = LogIdentity {
             store: self.store,
             kind: LogKind::Journal,
-            number,
+            number: number.get(),
         };
         let log = LogReader::open(Arc::clone(&file), name, LogKind::Journal)?;
         let (mut log, has_header) = match log {
@@ -152,12 +156,13 @@ impl Reading<'_> {
     /// Takes the changes of a record.
     fn record(&mut self, name: &str, payload: &[u8], at: Position) -> Result<(), Error> {
         let (first, changes, encoded) = journal::parts(payload)?;
-        let behind = first.saturating_add(u64::from(changes));
-        if first > self.seq + 1 {
-            let what = match self.seq + 1 == first - 1 {
+        let behind = first.get().saturating_add(u64::from(changes));
+        let behind = Seq::new(behind);
+        if first > self.seq.next() {
+            let what = match self.seq.next() == first - 1 {
                 true => format!("change {} is missing before this place", first - 1),
                 false => {
-                    let (from, to) = (self.seq + 1, first - 1);
+                    let (from, to) = (self.seq.next(), first - 1);
                     format!("changes {from} to {to} are missing before this place")
                 }
             };
@@ -169,18 +174,19 @@ impl Reading<'_> {
             self.begin(first, true);
             self.seq = first - 1;
         }
-        if behind <= self.seq + 1 {
+        if behind <= self.seq.next() {
             return Ok(());
         }
         if self.journals.segments.is_empty() {
-            self.begin(self.seq + 1, false);
+            self.begin(self.seq.next(), false);
         }
         let retention = Retention {
-            visible: u64::MAX,
+            visible: Seq::MAX,
             snapshots: &[],
             alone: true,
         };
-        for (seq, item) in (first..behind).zip(BatchItems::new(encoded)) {
+        let seqs = first.upwards().take_while(|seq| *seq < behind);
+        for (seq, item) in seqs.zip(BatchItems::new(encoded)) {
             let item = item?;
             if seq > self.seq {
                 self.version.apply_item(seq, item, &retention, None);
@@ -193,7 +199,7 @@ impl Reading<'_> {
     }
 
     /// Begins a segment.
-    fn begin(&mut self, first_seq: u64, follows_gap: bool) {
+    fn begin(&mut self, first_seq: Seq, follows_gap: bool) {
         self.version.active = Arc::new(Memtable::new());
         self.journals.segments.push(Segment {
             memtable: Arc::clone(&self.version.active),

@@ -11,6 +11,7 @@ use super::{Fault, LostKeys};
 use crate::cursor::Cursor;
 use crate::entry::collapse::Chain;
 use crate::error::Error;
+use crate::ids::Seq;
 use crate::memtable::MemtableCursor;
 use crate::range_deletes::RangeSet;
 use crate::run_file::file_name;
@@ -19,7 +20,12 @@ use ats_store::{Direction, MayBlock};
 use std::sync::Arc;
 
 /// The sequence numbers of the first and the last of some changes.
-type Seqs = (u64, u64);
+type Seqs = (Seq, Seq);
+
+/// Returns the distance between the first and the last number.
+fn span((first, last): Seqs) -> u64 {
+    last.get() - first.get()
+}
 
 /// The data of one time.
 pub(super) struct Layer {
@@ -44,7 +50,7 @@ pub(super) struct Layers {
     /// Entries of runs that are lost, as far as that is known.
     pub(super) lost_entries: u64,
     /// The largest sequence number that was read.
-    pub(super) last_seq: u64,
+    pub(super) last_seq: Seq,
 }
 
 impl Layer {
@@ -58,7 +64,7 @@ impl Layer {
             is_above_gap: files.iter().any(|file| file.has_lost_ranges),
             cursor: Some(Box::new(ScanCursor::new(files.clone()))),
             files,
-            seqs: (0, 0),
+            seqs: (Seq::ZERO, Seq::ZERO),
             merged_to: Vec::new(),
         }
     }
@@ -88,7 +94,7 @@ impl Layers {
             layers: Vec::new(),
             faults: survey.faults.clone(),
             lost_entries: 0,
-            last_seq: 0,
+            last_seq: Seq::ZERO,
         };
         let (runs, flushed) = match &survey.contents {
             Some(contents) => {
@@ -108,7 +114,7 @@ impl Layers {
         all.faults.extend(journals.faults);
         all.faults.extend(journals.unfinished);
         for segment in journals.segments.into_iter().rev() {
-            let deletes = segment.memtable.range_deletes(u64::MAX);
+            let deletes = segment.memtable.range_deletes(Seq::MAX);
             all.layers.push(Layer {
                 range_deletes: (!deletes.is_empty())
                     .then_some(deletes)
@@ -116,7 +122,7 @@ impl Layers {
                     .collect(),
                 cursor: Some(Box::new(MemtableCursor::new(
                     Arc::clone(&segment.memtable),
-                    u64::MAX,
+                    Seq::MAX,
                     true,
                 ))),
                 files: Vec::new(),
@@ -190,9 +196,9 @@ impl Layers {
         &mut self,
         survey: &Survey,
         on_file: &mut dyn FnMut(u64) -> bool,
-    ) -> (Vec<Layer>, u64) {
+    ) -> (Vec<Layer>, Seq) {
         let Some(store) = survey.store else {
-            return (Vec::new(), 0);
+            return (Vec::new(), Seq::ZERO);
         };
         let mut files = Vec::new();
         // A file without a footer does not say of which time it is.
@@ -214,7 +220,11 @@ impl Layers {
             let seqs = (footer.meta.first_seq, footer.meta.last_seq);
             files.push((seqs, self.note(scanned)));
         }
-        let flushed = files.iter().map(|((_, last), _)| *last).max().unwrap_or(0);
+        let flushed = files
+            .iter()
+            .map(|((_, last), _)| *last)
+            .max()
+            .unwrap_or_default();
         // The newest first; of several with the same last change, the one that was made of the
         // others.
         files.sort_by_key(|((first, last), file)| {
@@ -249,13 +259,13 @@ impl Layers {
         let seqs: Vec<_> = self.layers.iter().map(|layer| layer.seqs).collect();
         for (index, layer) in self.layers.iter_mut().enumerate() {
             let (first, last) = seqs[index];
-            let is_there = |seq: u64| {
+            let is_there = |seq: Seq| {
                 let mut others = seqs.iter().enumerate();
                 others.any(|(number, (first, last))| {
                     number >= journal_layers && *first <= seq && seq <= *last
                 })
             };
-            layer.is_above_gap |= first > 1 && !is_there(first - 1);
+            layer.is_above_gap |= first > Seq::new(1) && !is_there(first - 1);
             if index < journal_layers {
                 continue;
             }
@@ -264,7 +274,8 @@ impl Layers {
                 .by_ref()
                 .filter(|(number, (other_first, other_last))| {
                     let overlaps = *other_first <= last && first <= *other_last;
-                    let is_larger = (other_last - other_first, index) > (last - first, *number);
+                    let is_larger =
+                        (span((*other_first, *other_last)), index) > (span((first, last)), *number);
                     *number != index && overlaps && is_larger
                 });
             layer.merged_to = merged.map(|(number, _)| number).collect();

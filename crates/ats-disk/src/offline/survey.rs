@@ -4,6 +4,7 @@ use super::{Fault, live};
 use crate::directory::StoreDirectory;
 use crate::error::Error;
 use crate::fs::{Directory, File, FileSystem, Sharing};
+use crate::ids::{FileNumber, JournalNumber};
 use crate::journal;
 use crate::log::{LogIdentity, LogKind, LogReader, Next};
 use crate::manifest::{self, Contents, Edit};
@@ -30,7 +31,7 @@ pub struct Survey {
     pub(super) contents: Option<Contents>,
     /// The run files by their numbers: those of their names, or those of their footers if these say
     /// another one.
-    pub(super) run_files: BTreeMap<u64, FoundFile>,
+    pub(super) run_files: BTreeMap<FileNumber, FoundFile>,
     /// The faults so far.
     pub(super) faults: Vec<Fault>,
 }
@@ -224,7 +225,7 @@ impl Survey {
     pub fn runs(&self) -> Option<Vec<RunSurvey>> {
         let runs = self.contents.as_ref()?.runs.iter();
         let runs = runs.map(|run| RunSurvey {
-            changes: (run.first_seq, run.last_seq),
+            changes: (run.first_seq.get(), run.last_seq.get()),
             files: run.files.iter().map(FileSurvey::of).collect(),
         });
         Some(runs.collect())
@@ -233,7 +234,9 @@ impl Survey {
     /// Returns the number of changes that are in runs. `None` if the manifest cannot be read.
     #[must_use]
     pub fn changes_in_runs(&self) -> Option<u64> {
-        self.contents.as_ref().map(|contents| contents.flushed)
+        self.contents
+            .as_ref()
+            .map(|contents| contents.flushed.get())
     }
 
     /// Compactions that were begun and not ended, or `None` if the manifest cannot be read.
@@ -250,7 +253,7 @@ impl Survey {
         let first = self
             .contents
             .as_ref()
-            .map_or(0, |contents| contents.first_journal);
+            .map_or(JournalNumber::default(), |contents| contents.first_journal);
         let journals = self.journal_numbers().into_iter().map(|number| {
             let name = journal::name(number);
             let file = self.open(&name);
@@ -287,7 +290,7 @@ impl Survey {
     }
 
     /// Returns the numbers of all journals, ascending.
-    pub(super) fn journal_numbers(&self) -> Vec<u64> {
+    pub(super) fn journal_numbers(&self) -> Vec<JournalNumber> {
         let numbers = self.names.iter().filter_map(|name| journal::number(name));
         let mut numbers: Vec<_> = numbers.collect();
         numbers.sort_unstable();

@@ -20,6 +20,7 @@
 //! The forest is immutable. A new one takes its place as a whole, so readers never wait.
 
 use super::set::RangeSet;
+use crate::ids::Seq;
 use arc_swap::ArcSwap;
 use ats_store::KeyRange;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -48,9 +49,9 @@ struct Forest {
 
 struct Tree {
     /// The sequence number of the oldest range.
-    first: u64,
+    first: Seq,
     /// The sequence number of the newest range.
-    last: u64,
+    last: Seq,
     /// The number of ranges: a power of two.
     len: usize,
     /// Ascending by their keys, without equal neighbours.
@@ -63,7 +64,7 @@ struct Tree {
 struct Step {
     from: Key,
     /// The sequence number of the range; 0 if there is none.
-    newest: u64,
+    newest: Seq,
 }
 
 impl RangeDeletes {
@@ -84,7 +85,7 @@ impl RangeDeletes {
 
     /// Inserts a range, which has a greater sequence number than all before. A range without keys
     /// is left out. Amortised O(log n).
-    pub(crate) fn insert(&self, range: KeyRange<'_>, seq: u64) {
+    pub(crate) fn insert(&self, range: KeyRange<'_>, seq: Seq) {
         if range.is_empty() {
             return;
         }
@@ -110,14 +111,14 @@ impl RangeDeletes {
     /// Returns the sequence number of the newest range with this key, of those up to `seq`. O(log²
     /// n).
     #[inline]
-    pub(crate) fn newest_covering(&self, key: &[u8], seq: u64) -> Option<u64> {
+    pub(crate) fn newest_covering(&self, key: &[u8], seq: Seq) -> Option<Seq> {
         if self.is_empty() {
             return None;
         }
         self.search(key, seq)
     }
 
-    fn search(&self, key: &[u8], seq: u64) -> Option<u64> {
+    fn search(&self, key: &[u8], seq: Seq) -> Option<Seq> {
         let forest = self.forest.load();
         let trees = forest.trees.iter().rev();
         trees
@@ -127,12 +128,12 @@ impl RangeDeletes {
 
     /// Returns the keys that are in a range up to `seq`. O(n log n); for all ranges, only the first
     /// time after an insertion.
-    pub(crate) fn set(&self, seq: u64) -> Arc<RangeSet> {
+    pub(crate) fn set(&self, seq: Seq) -> Arc<RangeSet> {
         self.forest.load().set(seq)
     }
 
     /// Returns the keys that are in a range above `after` and up to `seq`. O(n log n).
-    pub(crate) fn set_between(&self, after: u64, seq: u64) -> RangeSet {
+    pub(crate) fn set_between(&self, after: Seq, seq: Seq) -> RangeSet {
         let forest = self.forest.load_full();
         let mut trees: Vec<_> = forest.trees.iter().map(|tree| &**tree).collect();
         let mut ranges = Vec::new();
@@ -150,7 +151,7 @@ impl RangeDeletes {
     }
 
     /// Returns the ranges up to `seq`, to be searched as they are; `None` if there are none. O(1).
-    pub(crate) fn as_of(&self, seq: u64) -> Option<AsOf> {
+    pub(crate) fn as_of(&self, seq: Seq) -> Option<AsOf> {
         if self.is_empty() {
             return None;
         }
@@ -163,7 +164,7 @@ impl RangeDeletes {
 /// The ranges up to a sequence number.
 pub(crate) struct AsOf {
     forest: Arc<Forest>,
-    seq: u64,
+    seq: Seq,
 }
 
 impl AsOf {
@@ -195,11 +196,11 @@ impl AsOf {
 
 impl Forest {
     /// Returns `true` if all ranges are of numbers up to this one.
-    fn is_within(&self, seq: u64) -> bool {
+    fn is_within(&self, seq: Seq) -> bool {
         self.trees.last().is_none_or(|newest| newest.last <= seq)
     }
 
-    fn set(&self, seq: u64) -> Arc<RangeSet> {
+    fn set(&self, seq: Seq) -> Arc<RangeSet> {
         if self.is_within(seq) {
             let all = self.all.get_or_init(|| Arc::new(self.make_set(seq)));
             return Arc::clone(all);
@@ -207,7 +208,7 @@ impl Forest {
         Arc::new(self.make_set(seq))
     }
 
-    fn make_set(&self, seq: u64) -> RangeSet {
+    fn make_set(&self, seq: Seq) -> RangeSet {
         let mut trees: Vec<&Tree> = self.trees.iter().map(|tree| &**tree).collect();
         let mut ranges = Vec::new();
         while let Some(tree) = trees.pop() {
@@ -223,14 +224,14 @@ impl Forest {
 
 impl Tree {
     /// Makes a tree of one range, which is not empty.
-    fn leaf(range: KeyRange<'_>, seq: u64) -> Self {
+    fn leaf(range: KeyRange<'_>, seq: Seq) -> Self {
         let low = Step {
             from: range.low.unwrap_or_default().into(),
             newest: seq,
         };
         let high = range.high.map(|high| Step {
             from: high.into(),
-            newest: 0,
+            newest: Seq::ZERO,
         });
         Tree {
             first: seq,
@@ -253,24 +254,24 @@ impl Tree {
     }
 
     /// Returns the newest range with a key, of those up to `seq`.
-    fn newest_covering(&self, key: &[u8], seq: u64) -> Option<u64> {
+    fn newest_covering(&self, key: &[u8], seq: Seq) -> Option<Seq> {
         self.find_covering(key, seq).map(|(newest, _)| newest)
     }
 
     /// Returns the newest range with a key, of those up to `seq`, and the keys around of which that
     /// is so, or some of them.
-    fn find_covering(&self, key: &[u8], seq: u64) -> Option<(u64, KeyRange<'_>)> {
+    fn find_covering(&self, key: &[u8], seq: Seq) -> Option<(Seq, KeyRange<'_>)> {
         if self.first > seq {
             return None;
         }
         let above = self.steps.partition_point(|step| &*step.from <= key);
         let step = self.steps[..above].last()?;
-        if step.newest == 0 || step.newest <= seq {
+        if step.newest == Seq::ZERO || step.newest <= seq {
             let range = KeyRange {
                 low: Some(&step.from),
                 high: self.steps.get(above).map(|next| &*next.from),
             };
-            return (step.newest != 0).then_some((step.newest, range));
+            return (step.newest != Seq::ZERO).then_some((step.newest, range));
         }
         let [older, newer] = self.halves.as_ref()?;
         let newer = newer.find_covering(key, seq);
@@ -284,7 +285,7 @@ impl Tree {
             .steps
             .iter()
             .zip(next)
-            .filter(|(step, _)| step.newest != 0);
+            .filter(|(step, _)| step.newest != Seq::ZERO);
         covered.map(|(step, next)| KeyRange {
             low: Some(&step.from),
             high: next.map(|next| &*next.from),
@@ -305,7 +306,7 @@ impl Tree {
 fn overlay(older: &[Step], newer: &[Step]) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::with_capacity(older.len() + newer.len());
     let (mut old, mut new) = (older.iter().peekable(), newer.iter().peekable());
-    let (mut of_old, mut of_new) = (0, 0);
+    let (mut of_old, mut of_new) = (Seq::ZERO, Seq::ZERO);
     loop {
         let from = match (old.peek(), new.peek()) {
             (Some(old), Some(new)) => (&old.from).min(&new.from),
@@ -318,8 +319,8 @@ fn overlay(older: &[Step], newer: &[Step]) -> Vec<Step> {
         if let Some(step) = new.next_if(|step| step.from == *from) {
             of_new = step.newest;
         }
-        let newest = if of_new != 0 { of_new } else { of_old };
-        if steps.last().map_or(0, |last| last.newest) != newest {
+        let newest = if of_new != Seq::ZERO { of_new } else { of_old };
+        if steps.last().map_or(Seq::ZERO, |last| last.newest) != newest {
             let from = Arc::clone(from);
             steps.push(Step { from, newest });
         }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::coding::put_bytes;
+use crate::ids::Seq;
 use ats_store::KeyRange;
 use proptest::prelude::*;
 
@@ -72,13 +73,13 @@ proptest! {
     fn the_newest_range_is_found_as_of_any_time(owned in ranges(40), gap in 1..4_u64) {
         let deletes = RangeDeletes::default();
         prop_assert!(deletes.is_empty());
-        let seq = |index: usize| 10 + index as u64 * gap;
+        let seq = |index: usize| Seq::new(10 + index as u64 * gap);
         for (index, new) in owned.iter().enumerate() {
             deletes.insert(range(new), seq(index));
         }
         let keys = keys();
         let borders = (0..=owned.len()).flat_map(|index| [seq(index) - 1, seq(index)]);
-        for at in borders.chain([0, u64::MAX]) {
+        for at in borders.chain([Seq::ZERO, Seq::MAX]) {
             for key in keys.iter().step_by(3) {
                 let newest = (0..owned.len())
                     .rfind(|index| seq(*index) <= at && range(&owned[*index]).has(key))
@@ -105,7 +106,7 @@ fn ten_thousand_ranges_take_memory_in_proportion() {
             low: Some(&low),
             high: Some(&high),
         };
-        deletes.insert(range, u64::from(index) + 1);
+        deletes.insert(range, Seq::new(u64::from(index) + 1));
     }
     assert_eq!(deletes.len(), number as usize);
     let levels = number.ilog2() as usize + 1;
@@ -114,15 +115,18 @@ fn ten_thousand_ranges_take_memory_in_proportion() {
     for index in (0..number).step_by(97) {
         let key = index.to_be_bytes();
         let newest = u64::from(index) + 1;
-        assert_eq!(deletes.newest_covering(&key, u64::MAX), Some(newest));
         assert_eq!(
-            deletes.newest_covering(&key, newest / 2),
-            (newest > 1).then_some(newest / 2)
+            deletes.newest_covering(&key, Seq::MAX),
+            Some(Seq::new(newest))
+        );
+        assert_eq!(
+            deletes.newest_covering(&key, Seq::new(newest / 2)),
+            (newest > 1).then_some(Seq::new(newest / 2))
         );
     }
-    assert_eq!(deletes.set(u64::MAX).len(), 1);
+    assert_eq!(deletes.set(Seq::MAX).len(), 1);
     assert_eq!(
-        deletes.newest_covering(&u32::MAX.to_be_bytes(), u64::MAX),
+        deletes.newest_covering(&u32::MAX.to_be_bytes(), Seq::MAX),
         None
     );
 }

@@ -11,6 +11,7 @@ use super::scan::Scan;
 use super::snapshot::Snapshot;
 use crate::cursor::{MergeCursor, Source};
 use crate::error::Error;
+use crate::ids::Seq;
 use crate::memtable::MemtableCursor;
 use crate::range_deletes::RangeSet;
 use crate::run_file::{Run, RunFile};
@@ -180,7 +181,7 @@ impl Diff {
 /// ranges in which all keys of the earlier one may have one.
 fn candidates(
     [earlier, later]: [&Version; 2],
-    [from, to]: [u64; 2],
+    [from, to]: [Seq; 2],
     key_range: KeyRange<'_>,
 ) -> Result<(Vec<Source>, RangeSet), Error> {
     let mut sources = Vec::new();

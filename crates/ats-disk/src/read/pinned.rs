@@ -1,6 +1,7 @@
 //! The resources that a snapshot or a walk keeps from being freed.
 
 use crate::error::Error;
+use crate::ids::Seq;
 use crate::state::expiry::{Ending, Held, Pin, nanos};
 use crate::state::{State, Version};
 use parking_lot::Mutex;
@@ -13,7 +14,7 @@ pub(crate) struct Pinned {
     state: Arc<State>,
     /// The read point: the sequence number of the last change that is seen. It is in the list of
     /// snapshots until this is dropped.
-    read_point: u64,
+    read_point: Seq,
     /// Nothing once the snapshot has ended.
     version: Mutex<Option<Arc<Version>>>,
     /// The time at which the snapshot was taken, in nanoseconds.
@@ -103,7 +104,7 @@ impl Pinned {
         &self.state
     }
 
-    pub(crate) fn read_point(&self) -> u64 {
+    pub(crate) fn read_point(&self) -> Seq {
         self.read_point
     }
 

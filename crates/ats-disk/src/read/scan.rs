@@ -10,6 +10,7 @@ use crate::cursor::{MergeCursor, Source};
 use crate::entry::Kind;
 use crate::entry::collapse::{Chain, is_absent};
 use crate::error::Error;
+use crate::ids::Seq;
 use crate::memtable::MemtableCursor;
 use crate::range_deletes::Deleted;
 use crate::state::tombstone_gaps::{Behind, LEAST_PASSED};
@@ -110,7 +111,7 @@ struct FindsGaps {
 }
 
 impl FindsGaps {
-    fn begin(state: &Arc<State>, seq: u64) -> Option<Self> {
+    fn begin(state: &Arc<State>, seq: Seq) -> Option<Self> {
         state.gaps.begin_walk(seq).then(|| FindsGaps {
             state: Arc::clone(state),
         })
@@ -433,7 +434,7 @@ fn bound_at(key: &[u8], direction: Direction) -> Vec<u8> {
 }
 
 /// Returns the sources of a walk over a version, from the newest to the oldest.
-fn sources(version: &Version, key_range: KeyRange<'_>, seq: u64) -> Vec<Source> {
+fn sources(version: &Version, key_range: KeyRange<'_>, seq: Seq) -> Vec<Source> {
     let memtables = version.memtables().map(|memtable| Source {
         cursor: Box::new(
             MemtableCursor::new(Arc::clone(memtable), seq, true)

@@ -8,6 +8,7 @@
 //! disks of all classes.)
 
 use crate::coding::{Damaged, Decoder, put_varint};
+use crate::ids::FileNumber;
 use crate::options::Compression;
 use std::borrow::Cow;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
@@ -41,7 +42,7 @@ pub(crate) struct Identity {
     /// The store, by a number that no other store has.
     pub(crate) store: u128,
     /// The file, by a number that no other file of the store has or had.
-    pub(crate) number: u64,
+    pub(crate) number: FileNumber,
 }
 
 impl Identity {
@@ -49,7 +50,7 @@ impl Identity {
     pub(crate) fn seed(self, offset: u64) -> u64 {
         let mut bytes = [0; 32];
         bytes[..16].copy_from_slice(&self.store.to_le_bytes());
-        bytes[16..24].copy_from_slice(&self.number.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.number.get().to_le_bytes());
         bytes[24..].copy_from_slice(&offset.to_le_bytes());
         xxh3_64(&bytes)
     }
@@ -138,7 +139,7 @@ mod tests {
 
     const HERE: Identity = Identity {
         store: 7,
-        number: 3,
+        number: FileNumber::new(3),
     };
 
     fn seal_alone(content: &[u8], compression: Compression) -> Vec<u8> {
@@ -166,7 +167,17 @@ mod tests {
         assert!(open_as(Content::Part, HERE, 100).is_err());
         assert!(open_as(Content::Block, HERE, 101).is_err());
         assert!(open_as(Content::Block, Identity { store: 8, ..HERE }, 100).is_err());
-        assert!(open_as(Content::Block, Identity { number: 4, ..HERE }, 100).is_err());
+        assert!(
+            open_as(
+                Content::Block,
+                Identity {
+                    number: FileNumber::new(4),
+                    ..HERE
+                },
+                100
+            )
+            .is_err()
+        );
     }
 
     #[test]

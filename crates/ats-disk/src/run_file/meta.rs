@@ -5,6 +5,7 @@ use super::frame::Identity;
 use crate::coding::{Damaged, Decoder, put_bytes, put_varint};
 use crate::error::Error;
 use crate::fs;
+use crate::ids::{FileNumber, Seq};
 use crate::operator_id::{self, OperatorId};
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
@@ -21,7 +22,7 @@ pub(crate) const FOOTER_END_BYTES: usize = 4 + 4 + 8 + 8;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FileMeta {
     /// The number of the file, which no other file of the store has or had.
-    pub(crate) number: u64,
+    pub(crate) number: FileNumber,
     /// The length of the file.
     pub(crate) bytes: u64,
     /// Entries of keys. A key has several if its operands could not be merged.
@@ -41,15 +42,15 @@ pub(crate) struct FileMeta {
     /// The upper one.
     pub(crate) last_key: Option<Arc<[u8]>>,
     /// The first sequence number of the interval that the file covers.
-    pub(crate) first_seq: u64,
+    pub(crate) first_seq: Seq,
     /// The last one.
-    pub(crate) last_seq: u64,
+    pub(crate) last_seq: Seq,
 }
 
 impl FileMeta {
     /// Appends it, for [`decode`](FileMeta::decode).
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-        put_varint(out, self.number);
+        put_varint(out, self.number.get());
         put_varint(out, self.bytes);
         self.encode_content(out);
     }
@@ -63,8 +64,8 @@ impl FileMeta {
             self.range_deletes,
             self.key_bytes,
             self.value_bytes,
-            self.first_seq,
-            self.last_seq,
+            self.first_seq.get(),
+            self.last_seq.get(),
         ] {
             put_varint(out, number);
         }
@@ -80,12 +81,16 @@ impl FileMeta {
 
     /// Reads the output of [`encode`](FileMeta::encode).
     pub(crate) fn decode(decoder: &mut Decoder<'_>) -> Result<Self, Damaged> {
-        let number = decoder.varint()?;
+        let number = FileNumber::new(decoder.varint()?);
         let bytes = decoder.varint()?;
         Self::decode_content(number, bytes, decoder)
     }
 
-    fn decode_content(number: u64, bytes: u64, decoder: &mut Decoder<'_>) -> Result<Self, Damaged> {
+    fn decode_content(
+        number: FileNumber,
+        bytes: u64,
+        decoder: &mut Decoder<'_>,
+    ) -> Result<Self, Damaged> {
         let mut meta = FileMeta {
             number,
             bytes,
@@ -95,8 +100,8 @@ impl FileMeta {
             range_deletes: decoder.varint()?,
             key_bytes: decoder.varint()?,
             value_bytes: decoder.varint()?,
-            first_seq: decoder.varint()?,
-            last_seq: decoder.varint()?,
+            first_seq: Seq::new(decoder.varint()?),
+            last_seq: Seq::new(decoder.varint()?),
             first_key: None,
             last_key: None,
         };
@@ -170,7 +175,7 @@ impl Footer {
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         let start = out.len();
         out.extend_from_slice(&self.identity.store.to_le_bytes());
-        put_varint(out, self.identity.number);
+        put_varint(out, self.identity.number.get());
         operator_id::encode(self.operator.as_ref(), out);
         self.meta.encode_content(out);
         for (offset, length) in [self.top, self.range_deletes] {
@@ -217,7 +222,7 @@ impl Footer {
         let mut decoder = Decoder::new(fields.ok_or(Damaged("ends early"))?);
         let identity = Identity {
             store: u128::from_le_bytes(decoder.array()?),
-            number: decoder.varint()?,
+            number: FileNumber::new(decoder.varint()?),
         };
         let operator = operator_id::decode(&mut decoder)?;
         let meta = FileMeta::decode_content(identity.number, file_bytes, &mut decoder)?;
@@ -240,7 +245,7 @@ mod tests {
 
     fn meta(keys: bool) -> FileMeta {
         FileMeta {
-            number: 300,
+            number: FileNumber::new(300),
             bytes: 70_000,
             entries: if keys { 1000 } else { 0 },
             operands: 10,
@@ -250,8 +255,8 @@ mod tests {
             value_bytes: 1 << 40,
             first_key: keys.then(|| b""[..].into()),
             last_key: keys.then(|| b"last"[..].into()),
-            first_seq: 1,
-            last_seq: 1 << 50,
+            first_seq: Seq::new(1),
+            last_seq: Seq::new(1 << 50),
         }
     }
 
@@ -281,7 +286,7 @@ mod tests {
         };
         assert!(!fails(&|_| {}));
         assert!(fails(&|meta| meta.first_key = Some(b"lasu"[..].into())));
-        assert!(fails(&|meta| meta.first_seq = 1 << 51));
+        assert!(fails(&|meta| meta.first_seq = Seq::new(1 << 51)));
         assert!(fails(&|meta| meta.entries = 0));
         assert!(fails(&|meta| meta.first_key = None));
     }
@@ -290,7 +295,7 @@ mod tests {
         Footer {
             identity: Identity {
                 store: 1 << 100,
-                number: 300,
+                number: FileNumber::new(300),
             },
             operator,
             meta: meta(true),

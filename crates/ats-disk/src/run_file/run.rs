@@ -6,6 +6,7 @@ use super::reader::RunFile;
 use crate::cursor::Cursor;
 use crate::entry::Kind;
 use crate::error::Error;
+use crate::ids::FileNumber;
 use crate::keys::compare;
 use crate::median::{Median, middle};
 use crate::range_deletes::RangeSet;
@@ -152,7 +153,7 @@ impl Run {
     }
 }
 
-fn overlap([a, b]: [u64; 2]) -> Error {
+fn overlap([a, b]: [FileNumber; 2]) -> Error {
     Error::corrupt(format_args!(
         "run files {a} and {b} have keys in common, and are of one run"
     ))

@@ -10,6 +10,7 @@ use crate::blocking::BLOCK;
 use crate::coding::Decoder;
 use crate::entry::Kind;
 use crate::error::Error;
+use crate::ids::{FileNumber, Seq};
 use crate::operator_id::OperatorId;
 use crate::options::{Compression, Options};
 use crate::range_deletes::RangeSet;
@@ -107,7 +108,7 @@ impl fs::File for Memory {
 
 const IDENTITY: Identity = Identity {
     store: 0x0123_4567_89ab_cdef_0011_2233_4455_6677,
-    number: 42,
+    number: FileNumber::new(42),
 };
 
 type Entries = Vec<(Kind, Vec<u8>)>;
@@ -166,7 +167,7 @@ fn write_between(
             writer.add(key, *kind, value).expect("it may be added");
         }
     }
-    let meta = writer.finish(1, 1000, &set_of(ranges), between);
+    let meta = writer.finish(Seq::new(1), Seq::new(1000), &set_of(ranges), between);
     let meta = meta.expect("memory does not fail");
     (memory, meta)
 }

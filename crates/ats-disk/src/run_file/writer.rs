@@ -15,6 +15,7 @@ use super::part::{PART_BYTES, PartBuilder};
 use crate::entry::{Kind, MAX_BYTES, check_len};
 use crate::error::Error;
 use crate::fs;
+use crate::ids::Seq;
 use crate::keys::common_prefix;
 use crate::operator_id::{self, OperatorId};
 use crate::options::{Compression, Options};
@@ -108,8 +109,8 @@ impl FileWriter {
                 value_bytes: 0,
                 first_key: None,
                 last_key: None,
-                first_seq: 0,
-                last_seq: 0,
+                first_seq: Seq::ZERO,
+                last_seq: Seq::ZERO,
             },
             settings: settings.clone(),
             failed: None,
@@ -312,8 +313,8 @@ impl FileWriter {
     /// interval is empty.
     pub(crate) fn finish(
         mut self,
-        first_seq: u64,
-        last_seq: u64,
+        first_seq: Seq,
+        last_seq: Seq,
         range_deletes: &RangeSet,
         (after, before): (Option<&[u8]>, Option<&[u8]>),
     ) -> Result<FileMeta, Error> {

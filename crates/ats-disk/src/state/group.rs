@@ -2,6 +2,7 @@
 
 use crate::batch::{Batch, Numbered};
 use crate::error::Error;
+use crate::ids::Seq;
 use crate::record_count::CountChange;
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
@@ -77,7 +78,7 @@ impl Batches {
     }
 
     /// Writes into keys the numbers of their changes, of which the first has this one.
-    pub(crate) fn number(&mut self, first_seq: u64) {
+    pub(crate) fn number(&mut self, first_seq: Seq) {
         for numbered in &self.numbered {
             numbered.write(&mut self.bytes, first_seq);
         }

@@ -5,6 +5,7 @@
 //! long.
 
 use crate::fs::{Directory, File};
+use crate::ids::FileNumber;
 use crate::memtable::Memtable;
 use crate::run_file::{RunFile, file_name};
 use crate::stats::Stats;
@@ -22,7 +23,7 @@ pub(crate) struct Obsolete {
 
 struct ObsoleteFile {
     file: Weak<RunFile>,
-    number: u64,
+    number: FileNumber,
     bytes: u64,
 }
 

@@ -12,6 +12,7 @@
 //! the group began.
 
 use crate::error::Error;
+use crate::ids::Seq;
 use crate::record_count::RecordCount;
 use ats_sync::SeqlockNumber;
 use parking_lot::{Mutex, MutexGuard};
@@ -19,7 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The published sequence number, and those of live snapshots.
 pub(crate) struct SnapshotList {
-    live: Mutex<Vec<u64>>,
+    live: Mutex<Vec<Seq>>,
     /// The sequence number of the last write that readers without a snapshot see.
     visible: AtomicU64,
     /// The number of records at that write, or [`RecordCount::UNKNOWN`].
@@ -27,23 +28,23 @@ pub(crate) struct SnapshotList {
 }
 
 impl SnapshotList {
-    pub(crate) fn new(visible: u64) -> Self {
+    pub(crate) fn new(visible: Seq) -> Self {
         SnapshotList {
             live: Mutex::default(),
-            visible: AtomicU64::new(visible),
+            visible: AtomicU64::new(visible.get()),
             count: SeqlockNumber::new(RecordCount::UNKNOWN),
         }
     }
 
     /// Returns the last published sequence number.
-    pub(crate) fn visible(&self) -> u64 {
+    pub(crate) fn visible(&self) -> Seq {
         // Acquire: changes that were applied before the number was published are seen.
-        self.visible.load(Ordering::Acquire)
+        Seq::new(self.visible.load(Ordering::Acquire))
     }
 
     /// Publishes all up to this number, and how many records there are then. `apply` makes changes
     /// that readers may see before they are published. The caller holds `write_state`.
-    pub(crate) fn publish(&self, visible: u64, count: &RecordCount, apply: impl FnOnce()) {
+    pub(crate) fn publish(&self, visible: Seq, count: &RecordCount, apply: impl FnOnce()) {
         if count.published_value() == RecordCount::UNKNOWN {
             // The count becomes unknown earlier than need be, so that no thread that asks for it
             // waits for `apply`.
@@ -51,7 +52,7 @@ impl SnapshotList {
         }
         self.count.publish(count.published_value(), || {
             apply();
-            self.visible.store(visible, Ordering::Release);
+            self.visible.store(visible.get(), Ordering::Release);
         });
     }
 
@@ -74,7 +75,7 @@ impl SnapshotList {
     }
 
     /// Enters a snapshot: its number.
-    pub(crate) fn add(&self) -> u64 {
+    pub(crate) fn add(&self) -> Seq {
         let mut live = self.live.lock();
         let visible = self.visible();
         // Numbers are published in ascending order, so the list is ascending.
@@ -83,7 +84,7 @@ impl SnapshotList {
     }
 
     /// Takes a snapshot off the list.
-    pub(crate) fn remove(&self, number: u64) {
+    pub(crate) fn remove(&self, number: Seq) {
         let mut live = self.live.lock();
         if let Ok(index) = live.binary_search(&number) {
             live.remove(index);
@@ -92,7 +93,7 @@ impl SnapshotList {
 
     /// Returns the numbers of all snapshots, ascending, maybe several times, as long as the guard
     /// lives.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Vec<u64>> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Vec<Seq>> {
         self.live.lock()
     }
 }

@@ -32,6 +32,7 @@
 //! The number of gaps is bounded, and so is the memory of recent keys: when either is used up,
 //! something is forgotten, and walks find it again.
 
+use crate::ids::Seq;
 use ats_store::{Direction, KeyRange, successor};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
@@ -63,7 +64,7 @@ const CANDIDATES: usize = 8;
 const MOST_UNUSED: u32 = 1 << 16;
 
 /// A number that no walk has.
-const UNKNOWN: u64 = u64::MAX;
+const UNKNOWN: Seq = Seq::MAX;
 
 /// See the [module](self).
 #[derive(Default)]
@@ -88,9 +89,9 @@ struct Known {
     /// The gaps by their lowest keys; they neither overlap nor touch.
     gaps: BTreeMap<Box<[u8]>, Gap>,
     /// Keys of records that were told, by ascending numbers (TOMBSTONE_GAPS-3).
-    recent: VecDeque<(u64, Box<[u8]>)>,
+    recent: VecDeque<(Seq, Box<[u8]>)>,
     recent_bytes: usize,
-    recent_from: u64,
+    recent_from: Seq,
     /// Number of walks that may still find gaps with these recent keys.
     walks: usize,
     /// Records that were told since a gap was of use.
@@ -101,7 +102,7 @@ struct Gap {
     /// The lowest key above; `None` is above all.
     high: Option<Box<[u8]>>,
     /// The number from which on readers find nothing in it.
-    since: u64,
+    since: Seq,
     /// Approximate number of keys that walks have passed in it.
     passed: u32,
 }
@@ -144,7 +145,7 @@ impl TombstoneGaps {
 
     /// Makes writers report the keys that they write from now on. `published` is the number of the
     /// last write, if the caller has the lock of writers.
-    pub(crate) fn activate(&self, published: Option<u64>) {
+    pub(crate) fn activate(&self, published: Option<Seq>) {
         let mut known = self.known.lock();
         if !self.is_active() {
             known.forget();
@@ -157,7 +158,7 @@ impl TombstoneGaps {
 
     /// Says that a group is told from now on, of which this is the first number. All before is
     /// published. The caller has the lock of writers.
-    pub(crate) fn begin_group(&self, first_seq: u64) {
+    pub(crate) fn begin_group(&self, first_seq: Seq) {
         let mut known = self.known.lock();
         if known.unused > MOST_UNUSED {
             self.is_active.store(false, Ordering::Relaxed);
@@ -170,7 +171,7 @@ impl TombstoneGaps {
     }
 
     /// Says that a key gets a value or an operand. The caller has begun its group.
-    pub(crate) fn note_record(&self, seq: u64, key: &[u8]) {
+    pub(crate) fn note_record(&self, seq: Seq, key: &[u8]) {
         let mut known = self.known.lock();
         known.unused = known.unused.saturating_add(1);
         known.break_at(key);
@@ -179,7 +180,7 @@ impl TombstoneGaps {
 
     /// Begins a walk that reads at this number, and may add the gaps that it finds. Returns `true`
     /// if it may.
-    pub(crate) fn begin_walk(&self, seq: u64) -> bool {
+    pub(crate) fn begin_walk(&self, seq: Seq) -> bool {
         let mut known = self.known.lock();
         let may_add = self.is_active() && known.recent_from <= seq;
         known.walks += usize::from(may_add);
@@ -193,7 +194,7 @@ impl TombstoneGaps {
 
     /// Adds a gap that a walk at this number has found, in which it has passed so many keys. The
     /// walk has [begun](TombstoneGaps::begin_walk).
-    pub(crate) fn add(&self, range: KeyRange<'_>, seq: u64, passed: u32) {
+    pub(crate) fn add(&self, range: KeyRange<'_>, seq: Seq, passed: u32) {
         let low = range.low.unwrap_or_default();
         let is_long = |bound: &[u8]| bound.len() > LONGEST_BOUND;
         if range.is_empty() || is_long(low) || range.high.is_some_and(is_long) {
@@ -212,7 +213,7 @@ impl TombstoneGaps {
         &self,
         direction: Direction,
         bound: Option<&[u8]>,
-        seq: u64,
+        seq: Seq,
     ) -> Option<Behind> {
         let mut known = self.known.lock();
         let behind = match direction {
@@ -233,14 +234,14 @@ impl Known {
         self.forget_recent(UNKNOWN);
     }
 
-    fn forget_recent(&mut self, recent_from: u64) {
+    fn forget_recent(&mut self, recent_from: Seq) {
         self.recent.clear();
         self.recent.shrink_to(64);
         self.recent_bytes = 0;
         self.recent_from = recent_from;
     }
 
-    fn add_recent(&mut self, seq: u64, key: &[u8]) {
+    fn add_recent(&mut self, seq: Seq, key: &[u8]) {
         self.recent_bytes += key.len() + RECENT_OVERHEAD;
         self.recent.push_back((seq, key.into()));
         while self.recent_bytes > RECENT_BYTES
@@ -258,7 +259,7 @@ impl Known {
         Some((low, gap))
     }
 
-    fn behind_up(&self, from: &[u8], seq: u64) -> Option<Behind> {
+    fn behind_up(&self, from: &[u8], seq: Seq) -> Option<Behind> {
         let (_, gap) = self.last_from(Bound::Included(from))?;
         let is_in = gap.high.as_deref().is_none_or(|high| from < high);
         (is_in && gap.since <= seq).then(|| match &gap.high {
@@ -267,7 +268,7 @@ impl Known {
         })
     }
 
-    fn behind_down(&self, bound: Option<&[u8]>, seq: u64) -> Option<Behind> {
+    fn behind_down(&self, bound: Option<&[u8]>, seq: Seq) -> Option<Behind> {
         let limit = bound.map_or(Bound::Unbounded, Bound::Excluded);
         let (low, gap) = self.last_from(limit)?;
         let is_in = match (&gap.high, bound) {
@@ -339,7 +340,7 @@ impl Known {
 
     /// Adds a gap, as one with those that it overlaps or touches, and breaks it where the walk has
     /// not seen a write.
-    fn add(&mut self, range: KeyRange<'_>, seq: u64, passed: u32) {
+    fn add(&mut self, range: KeyRange<'_>, seq: Seq, passed: u32) {
         let unseen = self.recent.partition_point(|(noted, _)| *noted <= seq);
         let unseen = self.recent.range(unseen..).map(|(_, key)| key);
         let unseen = unseen.filter(|key| range.has(key)).take(MOST_UNSEEN + 1);

@@ -9,6 +9,7 @@
 //! later, and so did all later writes.
 
 use crate::batch::BatchItem;
+use crate::ids::{JournalNumber, Seq};
 use crate::manifest::RunMeta;
 use crate::memtable::{Memtable, Retention, Write};
 use crate::run_file::Run;
@@ -31,10 +32,10 @@ pub(crate) struct Version {
 pub(crate) struct Sealed {
     pub(crate) memtable: Arc<Memtable>,
     /// The sequence numbers of its changes.
-    pub(crate) first_seq: u64,
-    pub(crate) last_seq: u64,
+    pub(crate) first_seq: Seq,
+    pub(crate) last_seq: Seq,
     /// The first journal that is needed once it is in a run.
-    pub(crate) next_journal: u64,
+    pub(crate) next_journal: JournalNumber,
 }
 
 /// A run and its description in the manifest.
@@ -83,7 +84,7 @@ impl Version {
     /// refused.
     pub(crate) fn apply_item(
         &self,
-        seq: u64,
+        seq: Seq,
         item: BatchItem<'_>,
         retention: &Retention<'_>,
         operator: Option<&dyn MergeOperator>,

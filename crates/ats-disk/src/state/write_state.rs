@@ -1,6 +1,7 @@
 //! The state of writing, which one thread has at a time.
 
 use super::group::Batches;
+use crate::ids::Seq;
 use crate::journal::Journal;
 use crate::record_count::RecordCount;
 
@@ -8,9 +9,9 @@ use crate::record_count::RecordCount;
 pub(crate) struct WriteState {
     pub(crate) journal: Journal,
     /// The sequence number of the last change.
-    pub(crate) last_seq: u64,
+    pub(crate) last_seq: Seq,
     /// The sequence number of the last change before those in the active memtable.
-    pub(crate) sealed_seq: u64,
+    pub(crate) sealed_seq: Seq,
     pub(crate) count: RecordCount,
     /// `true` if a turn is going to find out when there are no more writes.
     pub(crate) is_watched: bool,
@@ -22,7 +23,7 @@ pub(crate) struct WriteState {
 
 impl WriteState {
     /// Nothing was written to the journal yet; the last change had this sequence number.
-    pub(crate) fn new(journal: Journal, last_seq: u64) -> Self {
+    pub(crate) fn new(journal: Journal, last_seq: Seq) -> Self {
         WriteState {
             journal,
             last_seq,

@@ -16,6 +16,7 @@ use crate::error::Error;
 use crate::fault_injection::{InjectedFault, is_injected};
 use crate::files::Files;
 use crate::fs::{Directory, Sharing};
+use crate::ids::{JournalNumber, Seq};
 use crate::journal::{self, Journal};
 use crate::log::{LogIdentity, LogKind, LogReader, Next, Position};
 use crate::manifest::{self, Contents, Edit, Manifest, NewFile};
@@ -159,11 +160,7 @@ fn new_contents(
     names: &[String],
     operator: Option<OperatorId>,
 ) -> Result<Contents, Error> {
-    let is_ours = |name: &String| {
-        journal::number(name)
-            .or_else(|| file_number(name))
-            .is_some()
-    };
+    let is_ours = |name: &String| journal::number(name).is_some() || file_number(name).is_some();
     if names.iter().any(is_ours) {
         return Err(Error::corrupt(
             "there are files of a store, but no manifest",
@@ -210,15 +207,15 @@ struct Replay<'a> {
     options: &'a Options,
     store: u128,
     /// The last sequence number that was found.
-    seq: u64,
+    seq: Seq,
     /// The memtables, from the newest to the oldest.
     sealed: Vec<Arc<Sealed>>,
     /// The number of the first journal that is needed.
-    first: u64,
+    first: JournalNumber,
     /// The journals that were replayed.
     replayed: Vec<LogReader>,
     /// The numbers of those behind them.
-    rest: Vec<u64>,
+    rest: Vec<JournalNumber>,
 }
 
 impl Replay<'_> {
@@ -230,7 +227,8 @@ impl Replay<'_> {
             .filter(|number| *number >= self.first)
             .collect();
         numbers.sort_unstable();
-        for (number, next) in numbers.iter().zip(self.first..) {
+        let mut next = self.first;
+        for number in &numbers {
             let reader = match *number == next {
                 true => self.open(*number)?,
                 false => None,
@@ -242,12 +240,13 @@ impl Replay<'_> {
                 break;
             }
             self.replayed.push(reader);
+            next = next.next();
         }
         self.rest = numbers.split_off(self.replayed.len());
         let end = match self.replayed.last() {
             Some(reader) => reader.position(),
             None => Position {
-                number: self.first,
+                number: self.first.get(),
                 offset: 0,
             },
         };
@@ -263,7 +262,7 @@ impl Replay<'_> {
         if durable.is_some_and(|durable| durable > end) {
             return Err(Error::corrupt(format_args!(
                 "{}: what was durable is missing at {}",
-                journal::name(end.number),
+                journal::name(JournalNumber::new(end.number)),
                 end.offset
             )));
         }
@@ -277,11 +276,11 @@ impl Replay<'_> {
 
     /// Returns the number for the next journal. The numbers of journals behind the replayed ones
     /// are used again: journals are replayed as far as there is no gap.
-    fn next_journal(&self) -> u64 {
-        self.first + self.replayed.len() as u64
+    fn next_journal(&self) -> JournalNumber {
+        JournalNumber::new(self.first.get() + self.replayed.len() as u64)
     }
 
-    fn open(&self, number: u64) -> Result<Option<LogReader>, Error> {
+    fn open(&self, number: JournalNumber) -> Result<Option<LogReader>, Error> {
         let name = journal::name(number);
         let file = self.directory.open(&name);
         let file = file.map_err(|error| Error::io(&error, format_args!("open of {name}")))?;
@@ -289,7 +288,7 @@ impl Replay<'_> {
         let expected = LogIdentity {
             store: self.store,
             kind: LogKind::Journal,
-            number,
+            number: number.get(),
         };
         let Some(reader) = LogReader::open(Arc::clone(&file), &name, LogKind::Journal)? else {
             // The header was durable before the first record was written.
@@ -311,8 +310,8 @@ impl Replay<'_> {
 
     /// Makes a memtable of a journal. Returns `true` if the journal follows the replayed ones.
     fn one(&mut self, reader: &mut LogReader) -> Result<bool, Error> {
-        let first_seq = self.seq + 1;
-        let number = reader.identity().number;
+        let first_seq = self.seq.next();
+        let number = JournalNumber::new(reader.identity().number);
         let version = Version {
             active: Arc::new(Memtable::new()),
             sealed: Vec::new(),
@@ -321,14 +320,14 @@ impl Replay<'_> {
         let operator = self.options.operator.as_deref();
         // Nothing reads yet.
         let retention = Retention {
-            visible: u64::MAX,
+            visible: Seq::MAX,
             snapshots: &[],
             alone: true,
         };
         while let Next::Record(payload) = reader.next()? {
             let (first, changes, encoded) = journal::parts(payload)?;
-            if first != self.seq + 1 {
-                let is_first = self.seq + 1 == first_seq;
+            if first != self.seq.next() {
+                let is_first = self.seq.next() == first_seq;
                 return match is_first && first > first_seq {
                     true => Ok(false),
                     false => Err(Error::corrupt("the journal has a gap")),
@@ -336,7 +335,7 @@ impl Replay<'_> {
             }
             let mut seq = self.seq;
             for item in BatchItems::new(encoded) {
-                seq += 1;
+                seq.increment();
                 version.apply_item(seq, item?, &retention, operator);
             }
             if seq != self.seq + u64::from(changes) {
@@ -349,7 +348,7 @@ impl Replay<'_> {
                 memtable: version.active,
                 first_seq,
                 last_seq: self.seq,
-                next_journal: number + 1,
+                next_journal: number.next(),
             };
             self.sealed.insert(0, Arc::new(sealed));
         }

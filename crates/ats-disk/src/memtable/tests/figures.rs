@@ -26,7 +26,7 @@ fn time(count: u64, mut call: impl FnMut(u64)) -> f64 {
 /// Returns a group of several records, or of one.
 fn retention(visible: u64, alone: bool) -> Retention<'static> {
     Retention {
-        visible,
+        visible: Seq::new(visible),
         snapshots: &[],
         alone,
     }

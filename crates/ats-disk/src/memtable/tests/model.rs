@@ -77,7 +77,10 @@ impl Model<'_> {
     /// Returns the value of a key that a reader finds, unless it is too old.
     fn read(&self, key: u8, at: u64, is_snapshot: bool) -> Option<Result<Option<Vec<u8>>, Error>> {
         let mut chain = Chain::new();
-        match self.memtable.get(&[key], at, is_snapshot, &mut chain) {
+        match self
+            .memtable
+            .get(&[key], Seq::new(at), is_snapshot, &mut chain)
+        {
             Lookup::Complete => assert!(chain.is_complete()),
             Lookup::GoesOn => {
                 assert!(!chain.is_complete());
@@ -118,7 +121,7 @@ impl Model<'_> {
     /// Walks over all keys at the times of snapshots.
     fn check_walks(&self) {
         for at in self.snapshots.iter().copied().chain([u64::MAX]) {
-            let ranges = self.memtable.range_deletes(at);
+            let ranges = self.memtable.range_deletes(Seq::new(at));
             let expected: Vec<_> = (0..KEYS)
                 .map(|key| (key, entries_at(&self.memtable, &[key], at).1))
                 .filter(|(key, entries)| match &entries[..] {
@@ -128,18 +131,24 @@ impl Model<'_> {
                         let versions = self.memtable.versions(&[*key]);
                         let newest = versions.iter().find(|version| version.seq <= at);
                         newest.is_some_and(|version| {
-                            let covering = self.memtable.range_deletes.newest_covering(&[*key], at);
-                            covering.is_none_or(|covering| covering < version.seq)
+                            let covering = self
+                                .memtable
+                                .range_deletes
+                                .newest_covering(&[*key], Seq::new(at));
+                            covering.is_none_or(|covering| covering.get() < version.seq)
                         })
                     }
                     _ => true,
                 })
                 .collect();
             for key in 0..KEYS {
-                let covering = self.memtable.range_deletes.newest_covering(&[key], at);
+                let covering = self
+                    .memtable
+                    .range_deletes
+                    .newest_covering(&[key], Seq::new(at));
                 assert_eq!(ranges.covers(&[key]), covering.is_some());
             }
-            let mut cursor = MemtableCursor::new(Arc::clone(&self.memtable), at, true);
+            let mut cursor = MemtableCursor::new(Arc::clone(&self.memtable), Seq::new(at), true);
             for bound in 0..=KEYS {
                 let walk = |cursor: &mut MemtableCursor, direction| {
                     let mut found = Vec::new();
@@ -165,7 +174,7 @@ impl Model<'_> {
     fn check_versions(&self, key: u8, retention: &Retention<'_>) {
         let versions = self.memtable.versions(&[key]);
         assert!(versions.is_sorted_by(|newer, older| newer.seq > older.seq));
-        let stripe = |seq| retention.points_below(seq);
+        let stripe = |seq| retention.points_below(Seq::new(seq));
         for pair in versions.windows(2) {
             let is_same = stripe(pair[0].seq) == stripe(pair[1].seq);
             assert_eq!(is_same, pair[0].is_apart, "{versions:?} with {retention:?}");
@@ -174,9 +183,9 @@ impl Model<'_> {
     }
 
     fn apply(&mut self, steps: &[Step], alone: bool) {
-        let snapshots = self.snapshots.clone();
+        let snapshots = seqs(&self.snapshots);
         let retention = Retention {
-            visible: self.visible(),
+            visible: Seq::new(self.visible()),
             snapshots: &snapshots,
             alone: alone && steps.len() == 1,
         };
@@ -197,7 +206,7 @@ impl Model<'_> {
                         low: low.as_ref().map(std::slice::from_ref),
                         high: high.as_ref().map(std::slice::from_ref),
                     };
-                    self.memtable.delete_range(range, seq);
+                    self.memtable.delete_range(range, Seq::new(seq));
                 }
             }
             self.check_reads();

@@ -30,8 +30,8 @@ impl Shared {
         let snapshots = self.snapshots.lock().unwrap();
         let visible = self.visible.load(Ordering::Relaxed);
         let retention = Retention {
-            visible,
-            snapshots: &snapshots,
+            visible: Seq::new(visible),
+            snapshots: &seqs(&snapshots),
             alone: group.len() == 1,
         };
         let mut seq = visible;
@@ -54,7 +54,11 @@ impl Shared {
         let mut chain = Chain::new();
         let mut read = |key: &Vec<u8>, at| {
             chain.clear();
-            if self.memtable.get(key, at, through_snapshot, &mut chain) == Lookup::TooOld {
+            if self
+                .memtable
+                .get(key, Seq::new(at), through_snapshot, &mut chain)
+                == Lookup::TooOld
+            {
                 return None;
             }
             let value = chain.value(key, Some(operator)).unwrap();

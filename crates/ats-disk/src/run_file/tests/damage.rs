@@ -130,7 +130,7 @@ fn other_files_are_refused() {
         ..IDENTITY
     };
     let number = Identity {
-        number: 43,
+        number: FileNumber::new(43),
         ..IDENTITY
     };
     for other in [store, number] {

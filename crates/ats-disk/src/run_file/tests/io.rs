@@ -161,7 +161,7 @@ fn a_writer_knows_about_how_long_the_file_will_be() {
         assert_eq!(writer.add(&key, entries[0].0, &entries[0].1), Ok(()));
     }
     let estimate = writer.bytes();
-    let finished = writer.finish(1, 1, &RangeSet::new(), (None, None));
+    let finished = writer.finish(Seq::new(1), Seq::new(1), &RangeSet::new(), (None, None));
     let meta = finished.expect("memory does not fail");
     assert!(
         estimate.abs_diff(meta.bytes) < meta.bytes / 20,
@@ -188,10 +188,10 @@ fn entries_in_a_wrong_order_are_refused() {
         assert!(matches!(add(key, kind, value), Err(Error::Corrupt(_))));
     }
     assert_eq!(add(b"bb", Kind::Delete, b""), ok);
-    let finished = writer.finish(1, 1, &RangeSet::new(), (None, None));
+    let finished = writer.finish(Seq::new(1), Seq::new(1), &RangeSet::new(), (None, None));
     let meta = finished.expect("memory does not fail");
     let empty = FileWriter::new(Box::<Memory>::default(), IDENTITY, &settings(4096));
-    let finished = empty.finish(2, 1, &RangeSet::new(), (None, None));
+    let finished = empty.finish(Seq::new(2), Seq::new(1), &RangeSet::new(), (None, None));
     assert!(matches!(finished, Err(Error::Corrupt(_))));
     assert_eq!((meta.entries, meta.operands, meta.deletes), (3, 1, 1));
     assert_eq!(open(&memory, &meta).verify(), ok);
@@ -208,7 +208,7 @@ fn every_error_of_the_system_is_told() {
             writer.add(key, entries[0].0, &entries[0].1)?;
         }
         writer
-            .finish(1, 1, &RangeSet::new(), (None, None))
+            .finish(Seq::new(1), Seq::new(1), &RangeSet::new(), (None, None))
             .map(|meta| (memory, meta))
     };
     let is_io = |error: Error| matches!(error, Error::Io { .. });
@@ -257,7 +257,9 @@ fn a_file_of_which_a_write_has_failed_is_not_finished() {
     assert!(failed.is_some());
     memory.0.lock().fails_after = None;
     assert_eq!(
-        writer.finish(1, 1, &RangeSet::new(), (None, None)).err(),
+        writer
+            .finish(Seq::new(1), Seq::new(1), &RangeSet::new(), (None, None))
+            .err(),
         failed
     );
 }

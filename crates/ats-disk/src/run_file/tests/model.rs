@@ -154,7 +154,7 @@ proptest! {
             let part: Records = part.map(|(key, entries)| (key.clone(), entries.clone())).collect();
             let bound = |number: u8| Some(vec![number]);
             let range = part.is_empty().then(|| (bound(2 * number), bound(2 * number + 1)));
-            let identity = Identity { number: u64::from(number), ..IDENTITY };
+            let identity = Identity { number: FileNumber::new(u64::from(number)), ..IDENTITY };
             let before = records.keys().nth(split[1]).map(|key| &key[..]);
             let between = (after.as_deref(), before);
             let (memory, meta) =
@@ -229,7 +229,10 @@ fn large_files_have_several_parts_and_are_written_in_chunks() {
 #[test]
 fn files_of_a_run_do_not_overlap() {
     let file = |number, keys: [&str; 2]| {
-        let identity = Identity { number, ..IDENTITY };
+        let identity = Identity {
+            number: FileNumber::new(number),
+            ..IDENTITY
+        };
         let records = keys.map(|key| (key.as_bytes().to_vec(), put(b"")));
         let records = Records::from(records);
         let (memory, meta) = write(identity, &records, &[], &settings(4096));

@@ -46,18 +46,18 @@ impl Model {
                 let first = self.visible + 1;
                 let is_active = self.gaps.is_active();
                 if is_active {
-                    self.gaps.begin_group(first);
+                    self.gaps.begin_group(Seq::new(first));
                 }
                 for (seq, (key, is_record)) in (first..).zip(writes) {
                     if is_active && *is_record {
-                        self.gaps.note_record(seq, &[*key]);
+                        self.gaps.note_record(Seq::new(seq), &[*key]);
                     }
                     self.writes.push((seq, *key, *is_record));
                 }
             }
             Event::Publish => self.visible = self.last(),
             Event::BeginWalk => {
-                let may_add = self.gaps.is_active() && self.gaps.begin_walk(self.visible);
+                let may_add = self.gaps.is_active() && self.gaps.begin_walk(Seq::new(self.visible));
                 self.walks.push((self.visible, may_add));
             }
             Event::EndWalk(index, low, high) => {
@@ -67,21 +67,23 @@ impl Model {
                 let index = index.index(self.walks.len());
                 let (at, may_add) = self.walks.swap_remove(index);
                 let mut keys = *low..high.unwrap_or(KEYS);
-                let may_add = may_add || self.gaps.is_active() && self.gaps.begin_walk(at);
+                let may_add =
+                    may_add || self.gaps.is_active() && self.gaps.begin_walk(Seq::new(at));
                 if may_add {
                     if !keys.any(|key| self.has(key, at)) {
                         let range = KeyRange {
                             low: Some(std::slice::from_ref(low)),
                             high: high.as_ref().map(std::slice::from_ref),
                         };
-                        self.gaps.add(range, at, LEAST_PASSED);
+                        self.gaps.add(range, Seq::new(at), LEAST_PASSED);
                     }
                     self.gaps.end_walk();
                 }
             }
             Event::Activate => {
                 let is_free = self.visible == self.last();
-                self.gaps.activate(is_free.then_some(self.visible));
+                self.gaps
+                    .activate(is_free.then_some(Seq::new(self.visible)));
             }
         }
     }
@@ -93,14 +95,14 @@ impl Model {
             let records: Vec<_> = (0..KEYS).filter(|key| self.has(*key, at)).collect();
             for bound in bounds() {
                 let key = bound.as_ref().map(std::slice::from_ref);
-                let up = self.gaps.find_behind(Direction::Up, key, at);
+                let up = self.gaps.find_behind(Direction::Up, key, Seq::new(at));
                 let is_passed = |record: &u8| match &up {
                     Some(Behind::Bound(end)) => bound <= Some(*record) && [*record][..] < **end,
                     Some(Behind::End) => bound <= Some(*record),
                     None => false,
                 };
                 assert!(!records.iter().any(is_passed), "up from {bound:?}: {up:?}");
-                let down = self.gaps.find_behind(Direction::Down, key, at);
+                let down = self.gaps.find_behind(Direction::Down, key, Seq::new(at));
                 let is_below = |record: &u8| bound.is_none_or(|bound| *record < bound);
                 let is_passed = |record: &u8| match &down {
                     Some(Behind::Bound(end)) => is_below(record) && [*record][..] >= **end,
@@ -159,8 +161,8 @@ fn range<'k>(low: &'k [u8], high: &'k [u8]) -> KeyRange<'k> {
 
 fn active() -> TombstoneGaps {
     let gaps = TombstoneGaps::default();
-    gaps.activate(Some(10));
-    assert!(gaps.begin_walk(10));
+    gaps.activate(Some(Seq::new(10)));
+    assert!(gaps.begin_walk(Seq::new(10)));
     gaps
 }
 
@@ -168,29 +170,29 @@ fn active() -> TombstoneGaps {
 fn gaps_that_touch_are_one() {
     let gaps = active();
     for (low, high) in [(b"b", b"c"), (b"d", b"e"), (b"c", b"d")] {
-        gaps.add(range(low, high), 10, LEAST_PASSED);
+        gaps.add(range(low, high), Seq::new(10), LEAST_PASSED);
     }
-    let up = |key: &[u8], at| gaps.find_behind(Direction::Up, Some(key), at);
+    let up = |key: &[u8], at| gaps.find_behind(Direction::Up, Some(key), Seq::new(at));
     assert_eq!(up(b"b", 10), Some(Behind::Bound(b"e"[..].into())));
     assert_eq!(
         (up(b"b", 9), up(b"a", 10), up(b"e", 10)),
         (None, None, None)
     );
-    let down = gaps.find_behind(Direction::Down, Some(b"e"), 10);
+    let down = gaps.find_behind(Direction::Down, Some(b"e"), Seq::new(10));
     assert_eq!(down, Some(Behind::Bound(b"b"[..].into())));
-    gaps.begin_group(11);
-    gaps.note_record(11, b"c");
+    gaps.begin_group(Seq::new(11));
+    gaps.note_record(Seq::new(11), b"c");
     assert_eq!(up(b"b", 11), Some(Behind::Bound(b"c"[..].into())));
     assert_eq!(up(b"c", 11), None);
     assert_eq!(up(b"c\0", 11), Some(Behind::Bound(b"e"[..].into())));
     // A key that was not seen breaks the gap.
-    gaps.add(range(b"a", b"f"), 10, LEAST_PASSED);
+    gaps.add(range(b"a", b"f"), Seq::new(10), LEAST_PASSED);
     assert_eq!(up(b"c", 11), None);
     assert_eq!(up(b"d", 11), Some(Behind::Bound(b"f"[..].into())));
-    gaps.add(KeyRange::default(), 11, LEAST_PASSED);
+    gaps.add(KeyRange::default(), Seq::new(11), LEAST_PASSED);
     assert_eq!(up(b"", 11), Some(Behind::End));
     assert_eq!(
-        gaps.find_behind(Direction::Down, None, 11),
+        gaps.find_behind(Direction::Down, None, Seq::new(11)),
         Some(Behind::End)
     );
 }
@@ -199,31 +201,31 @@ fn gaps_that_touch_are_one() {
 fn what_is_remembered_is_bounded() {
     let gaps = active();
     let long = [b'k'; LONGEST_BOUND + 1];
-    gaps.add(range(b"a", &long), 10, LEAST_PASSED);
+    gaps.add(range(b"a", &long), Seq::new(10), LEAST_PASSED);
     assert!(gaps.known.lock().gaps.is_empty());
-    gaps.add(range(b"a", b"z"), 10, u32::MAX);
-    let heavy = || gaps.find_behind(Direction::Up, Some(b"a"), u64::MAX - 1);
+    gaps.add(range(b"a", b"z"), Seq::new(10), u32::MAX);
+    let heavy = || gaps.find_behind(Direction::Up, Some(b"a"), Seq::MAX - 1);
     assert!(heavy().is_some());
     for seq in 11..60_000_u32 {
-        gaps.begin_group(seq.into());
+        gaps.begin_group(Seq::new(seq.into()));
         let key = [b"t/", &seq.to_be_bytes()[..]].concat();
-        gaps.note_record(seq.into(), &key);
+        gaps.note_record(Seq::new(seq.into()), &key);
     }
     let known = gaps.known.lock();
     assert_eq!(known.gaps.len(), MOST_GAPS);
-    assert!(known.recent_bytes <= RECENT_BYTES && known.recent_from > 10);
+    assert!(known.recent_bytes <= RECENT_BYTES && known.recent_from > Seq::new(10));
     drop(known);
     assert!(heavy().is_some(), "the gap with most keys stays");
     // The walk has seen too little now.
-    gaps.add(range(b"a", b"z"), 10, 100);
+    gaps.add(range(b"a", b"z"), Seq::new(10), 100);
     assert_eq!(gaps.known.lock().gaps.len(), MOST_GAPS);
     gaps.end_walk();
-    gaps.begin_group(60_001);
+    gaps.begin_group(Seq::new(60_001));
     assert!(gaps.known.lock().recent.is_empty());
     for seq in 60_001..=60_001 + u64::from(MOST_UNUSED) {
-        gaps.note_record(seq, b"x");
+        gaps.note_record(Seq::new(seq), b"x");
     }
-    gaps.begin_group(200_000);
+    gaps.begin_group(Seq::new(200_000));
     assert!(!gaps.is_active() && gaps.known.lock().gaps.is_empty());
 }
 
