@@ -16,7 +16,7 @@ use std::time::Duration;
 /// Minimum age of a memtable that is sealed before it is full, while the store is short. After its
 /// flush all files are looked at again.
 const SEAL_PAUSE: Duration = Duration::from_secs(1);
-/// Share of the reserve that a compaction may take while the store is short.
+/// Divisor of the reserve that gives the most bytes of a compaction while the store is short.
 const SHORT_COMPACTION_PART: u64 = 2;
 
 /// The parts of an open store.
