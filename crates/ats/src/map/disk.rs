@@ -370,7 +370,7 @@ impl<K: Key, V: Value> DiskMap<K, V> {
     /// # Errors
     /// Those of [`DiskStore::scan`].
     pub fn len(&self) -> Result<usize, Error> {
-        self.store().len(may_block())
+        self.store().len()
     }
 
     /// Returns `true` if there is no key.
