@@ -13,8 +13,9 @@
 # status 77 cannot be run on this machine, and its log says why.
 #
 # Rows of stages run beside each other, because much of what tests and compilers do keeps one
-# processor busy or waits. The rows of a whole run are about equally long. Stages that measure time come after them, alone. Behind each stage stands
-# how long it took, and how much of that a processor has worked for it.
+# processor busy or waits. The rows of a whole run are about equally long. Stages that measure time
+# come after them, alone. Behind each stage stands how long it took, and how much of that a
+# processor has worked for it.
 set -u
 cd "$(dirname "$0")/.."
 
