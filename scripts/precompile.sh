@@ -3,11 +3,12 @@
 #
 #   scripts/precompile.sh [TARGET...]    as Rust calls targets; without one, that of this machine
 #   scripts/precompile.sh --no-archive TARGET    builds and checks a library, and prints its path
+#   scripts/precompile.sh --needs LIBRARY TARGET    checks the needs of a library that is built
 #
 # They go to _build/precompiled, from where they are to be copied to the folder that users name by
 # ATS_PRECOMPILED_URL. checksums.term, which belongs into the package, gets the names and sums of
-# all archives of this version that are in that folder. The needs of a library are checked first
-# (see scripts/library-needs.sh, and ATS_GLIBC there).
+# all archives of this version that are in that folder. The needs of a library are checked first:
+# one for glibc may need ATS_GLIBC or an older version of it, 2.31 by default.
 #
 # With cargo-zigbuild (`pip install ziglang cargo-zigbuild`) a library for Linux needs no glibc
 # newer than ATS_GLIBC, wherever it is built. Without it, build on a system that is as old. Then a
@@ -54,6 +55,44 @@ build() {
     esac
 }
 
+# Checks that a library needs nothing that its target may lack: check_needs LIBRARY TARGET. One for
+# musl may not need libgcc_s, which small systems do not have. Each stays in memory once it is
+# loaded. Libraries of other systems are not looked at.
+check_needs() {
+    case $2 in
+        *-linux-gnu*) allowed='lib(c|m|pthread|dl|rt|gcc_s)\.so\.[0-9]+|ld-linux[a-z0-9_.-]*' ;;
+        *-linux-musl*) allowed='libc\.so|libc\.musl-[a-z0-9_]+\.so\.1' ;;
+        *)
+            echo "precompile.sh: the needs of a library for $2 are unknown" >&2
+            return 0
+            ;;
+    esac
+    checked=$1
+    status=0
+    dynamic=$(LC_ALL=C readelf --wide --dynamic "$1")
+    for needed in $(echo "$dynamic" | sed -n 's/.*(NEEDED).*\[\(.*\)\]$/\1/p'); do
+        echo "$needed" | grep -qxE "$allowed" || refuse "needs $needed"
+    done
+    echo "$dynamic" | grep -q '(FLAGS_1).*NODELETE' || refuse "is not marked NODELETE"
+    LC_ALL=C readelf --wide --dyn-syms "$1" | grep -qE ' [1-9][0-9]* nif_init$' ||
+        refuse "has no function nif_init"
+    newest=$(LC_ALL=C readelf --wide --version-info "$1" |
+        sed -n 's/.*Name: GLIBC_\([0-9.]*\) .*/\1/p' | sort -uV | tail -n 1)
+    case $2 in
+        *-linux-musl*) [ -z "$newest" ] || refuse "needs glibc $newest" ;;
+        *)
+            [ "$(printf '%s\n' "$newest" "$glibc" | sort -V | tail -n 1)" = "$glibc" ] ||
+                refuse "needs glibc $newest, which is newer than $glibc"
+            ;;
+    esac
+    return $status
+}
+
+refuse() {
+    echo "precompile.sh: $checked $*" >&2
+    status=1
+}
+
 # The same library gives the same bytes.
 archive() {
     mkdir -p "$folder/one"
@@ -63,9 +102,13 @@ archive() {
     rm -r "$folder/one"
 }
 
+if [ "${1:-}" = --needs ]; then
+    check_needs "$2" "$3"
+    exit
+fi
 if [ "${1:-}" = --no-archive ]; then
     build "$2"
-    ./scripts/library-needs.sh "$library" "$2"
+    check_needs "$library" "$2"
     echo "$library"
     exit
 fi
@@ -76,7 +119,7 @@ for target; do
     else
         build "$target"
     fi
-    ./scripts/library-needs.sh "$library" "$target"
+    check_needs "$library" "$target"
     archive "$target"
 done
 

@@ -250,8 +250,8 @@ needs_are_checked(Config) ->
     case {os:type(), os:find_executable("readelf")} of
         {{unix, linux}, Found} when is_list(Found) ->
             Check = fun(Target, Glibc) ->
-                            run(ats_test_lib:project(), "scripts/library-needs.sh",
-                                [Library, Target], [{"ATS_GLIBC", Glibc}])
+                            run(ats_test_lib:project(), "scripts/precompile.sh",
+                                ["--needs", Library, Target], [{"ATS_GLIBC", Glibc}])
                     end,
             case re:run(target(), "gnu") of
                 {match, _} ->
@@ -278,8 +278,8 @@ made_by_the_script(Config) ->
                  ok = filelib:ensure_dir(Copy),
                  {ok, _} = file:copy(filename:join(ats_test_lib:project(), File), Copy),
                  ok = file:change_mode(Copy, 8#755)
-             end || File <- ["scripts/precompile.sh", "scripts/library-needs.sh",
-                             "src/ats.app.src", "crates/ats-nif/src/sys.rs"]],
+             end || File <- ["scripts/precompile.sh", "src/ats.app.src",
+                             "crates/ats-nif/src/sys.rs"]],
             Env = [{"ATS_NIF_PATH", proplists:get_value(library, Config)}, {"ATS_GLIBC", "2.99"}],
             {0, _} = run(Made, "scripts/precompile.sh", [target()], Env),
             {ok, Sums} = file:read_file(filename:join(Made, "checksums.term")),
