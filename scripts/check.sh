@@ -62,10 +62,10 @@ test_modules() {
     [ -z "$twice" ] || { echo "several modules are called $twice" && return 1; }
 }
 check "names of test modules" test_modules
-check "prose" ./scripts/prose.sh
-check "labels of invariants" ./scripts/labels.sh
-check "length of lines" ./scripts/lines.sh
-check "links" ./scripts/links.sh
+check "prose" ./scripts/text.sh prose
+check "labels of invariants" ./scripts/text.sh labels
+check "length of lines" ./scripts/text.sh lines
+check "links" ./scripts/text.sh links
 if command -v c++ >/dev/null 2>&1; then
     check "fuzz targets" cargo check --manifest-path fuzz/Cargo.toml --locked \
         --target-dir "$target/fuzz"
