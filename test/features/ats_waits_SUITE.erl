@@ -1,5 +1,5 @@
 %% Nobody waits for a holder: every call returns beside processes that have a snapshot, a
-%% continuation, a fixation or a fold of the table, and never let go. `docs/inside/waits.md' names
+%% continuation, a fixation or a fold of the table, and never let go. `docs/inside/limits.md' names
 %% the tests of the other waits.
 -module(ats_waits_SUITE).
 
