@@ -171,7 +171,7 @@
 %% comes from the stores of `ats' or from the layers above. Properties that the external term format
 %% does not express are lost: a reference to a resource of a native library does not keep the
 %% resource alive, and a pid that was stored before the node got its name is one of another node.
-%% Builds that measure or test have more stores to compare with, see docs/inside/design.md. This
+%% Builds that measure or test have more stores to compare with, see docs/inside/scaling.md. This
 %% option does not exist in `ets'.
 %%
 %% ```
