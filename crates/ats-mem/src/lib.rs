@@ -10,6 +10,8 @@ pub mod backend;
 pub mod batch;
 pub mod catree;
 mod change;
+#[cfg(all(test, loom))]
+mod explore;
 pub mod forcing;
 pub mod hash;
 mod lazy;

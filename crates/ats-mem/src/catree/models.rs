@@ -12,6 +12,7 @@ use super::{Backend, CaTree};
 use crate::When;
 use crate::backend::{Direction, KeyRange, Ordered, Skipped};
 use crate::change::Change;
+use crate::explore::{check, check_long};
 use crate::moments::Moment;
 use crate::record::{Plain, RecordBox};
 use ats_sync::shim::atomic::quietly;
@@ -20,21 +21,6 @@ use loom::sync::Arc;
 use loom::thread;
 use std::ops::ControlFlow;
 use std::sync::Mutex;
-
-/// Runs a model, with at most so many switches where a thread could have gone on.
-fn check(switches: usize, model: impl Fn() + Sync + Send + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(switches);
-    builder.max_branches = 20_000;
-    builder.check(model);
-}
-
-/// Runs a model that two switches make a hundred times as long as one: with one, or with two if the
-/// environment has `ATS_LONG_MODELS`.
-fn check_long(model: impl Fn() + Sync + Send + 'static) {
-    let switches = 1 + usize::from(std::env::var_os("ATS_LONG_MODELS").is_some());
-    check(switches, model);
-}
 
 fn key(number: u64) -> [u8; 8] {
     number.to_be_bytes()
@@ -250,7 +236,7 @@ fn a_reader_meets_new_keys_of_a_leaf() {
 /// A writer that does not look at records waits for a batch that holds its key all the same.
 #[test]
 fn a_writer_meets_a_key_that_a_batch_keeps() {
-    check(2, || {
+    check_long(|| {
         let tree = one_base(&[2, 6]);
         together(
             &tree,
@@ -272,7 +258,7 @@ fn a_writer_meets_a_key_that_a_batch_keeps() {
 /// Neighbours that want each other: no thread waits for ever, and nothing is lost.
 #[test]
 fn two_joins_meet() {
-    check(2, || {
+    check_long(|| {
         let tree = two_bases(&EVEN);
         together(&tree, |tree| join(tree, 2), |tree| join(tree, 8));
         assert_eq!(numbers(&tree), [2, 4, 6, 8]);
@@ -282,7 +268,7 @@ fn two_joins_meet() {
 
 #[test]
 fn a_split_meets_a_join() {
-    check(2, || {
+    check_long(|| {
         let tree = two_bases(&EVEN);
         together(&tree, |tree| split(tree, 2), |tree| join(tree, 8));
         assert_eq!(numbers(&tree), [2, 4, 6, 8]);
@@ -330,7 +316,7 @@ fn a_batch_meets_a_join() {
 /// A reader that sees one record of a batch sees the others.
 #[test]
 fn a_reader_meets_a_batch() {
-    check(2, || {
+    check_long(|| {
         let tree = one_base(&[2, 6]);
         together(
             &tree,
@@ -508,7 +494,7 @@ fn a_count_meets_a_join() {
 /// A batch that is undone while its leaf moves to another base node.
 #[test]
 fn an_aborted_batch_meets_a_split() {
-    check(2, || {
+    check_long(|| {
         let tree = one_base(&[2, 6]);
         together(
             &tree,

@@ -12,6 +12,7 @@ use super::{Backend, HashTable};
 use crate::When;
 use crate::backend::Fixable;
 use crate::change::Change;
+use crate::explore::{check, check_long};
 use crate::moments::Moment;
 use crate::record::{Plain, Record, RecordBox};
 use ats_sync::shim::atomic::quietly;
@@ -21,19 +22,6 @@ use loom::thread;
 use std::ops::ControlFlow;
 
 type Table = HashTable<Plain>;
-
-/// Runs a model, with at most two switches where a thread could have gone on.
-fn check(model: impl Fn() + Sync + Send + 'static) {
-    check_with(2, model);
-}
-
-/// Runs a model with at most so many such switches.
-fn check_with(switches: usize, model: impl Fn() + Sync + Send + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(switches);
-    builder.max_branches = 20_000;
-    builder.check(model);
-}
 
 fn key(number: u64) -> [u8; 8] {
     number.to_be_bytes()
@@ -144,7 +132,7 @@ fn move_together(table: &Table) {
 /// A key that stays is found, whatever the layout does meanwhile.
 fn a_search_meets(buckets: usize, change: impl Fn(&Table) + Copy + Send + Sync + 'static) {
     let wanted = ending_in(0b10, 2).next().expect("there is one");
-    check(move || {
+    check(2, move || {
         let table = fill_table(&[wanted], 3);
         quietly(|| (buckets..3).for_each(|_| move_together(&table)));
         together(&table, change, |table| assert!(has(table, wanted)));
@@ -181,7 +169,7 @@ fn a_search_meets_a_split_and_a_join() {
 /// A walk meets what stays exactly once, although its bucket becomes two, or one of two.
 fn a_walk_meets(buckets: usize, change: impl Fn(&Table) + Copy + Send + Sync + 'static) {
     let stay = of_bucket_0(1, 1);
-    check(move || {
+    check(2, move || {
         let table = fill_table(&stay, 3);
         quietly(|| (buckets..3).for_each(|_| move_together(&table)));
         let expected = sort(&stay);
@@ -204,7 +192,7 @@ fn a_walk_meets_a_join() {
 fn a_step_meets(buckets: usize, change: impl Fn(&Table) + Copy + Send + Sync + 'static) {
     let stay = of_bucket_0(1, 1);
     let (from, to) = (stay[0], stay[1]);
-    check(move || {
+    check(2, move || {
         let table = fill_table(&stay, 3);
         quietly(|| (buckets..3).for_each(|_| move_together(&table)));
         together(&table, change, |table| {
@@ -232,7 +220,7 @@ fn a_step_meets_a_join() {
 fn readers_meet_a_chain_that_is_compacted() {
     let leaving = ending_in(0b10, 2).take(2).collect::<Vec<_>>();
     let staying = ending_in(0b00, 2).next().expect("there is one");
-    check(move || {
+    check(2, move || {
         // The one that stays is in the second line, behind those that leave.
         let table = fill_table(&[leaving[0], leaving[1], staying], 2);
         table.directory.provide(2);
@@ -246,7 +234,7 @@ fn readers_meet_a_chain_that_is_compacted() {
 #[test]
 fn a_search_meets_a_segment_that_goes() {
     let number = ending_in(0b100, 3).next().expect("there is one");
-    check(move || {
+    check_long(move || {
         let table = fill_table(&[number], 5);
         together(
             &table,
@@ -270,7 +258,7 @@ fn a_search_meets_a_segment_that_goes() {
 fn a_search_meets_a_chain_that_gets_shorter() {
     let all: Vec<u64> = ending_in(0, 1).take(5).collect();
     let (goes, stays) = (all[2], all[4]);
-    check(move || {
+    check(2, move || {
         let table = fill_table(&all, 2);
         // Now two lines behind the first have one record each.
         quietly(|| remove(&table, all[3]));
@@ -291,12 +279,12 @@ fn a_search_meets_a_chain_that_gets_shorter() {
 fn writers_meet(buckets: usize, change: impl Fn(&Table) + Copy + Send + Sync + 'static) {
     let leaving: Vec<u64> = ending_in(0b10, 2).take(2).collect();
     let [goes, comes] = [leaving[0], leaving[1]];
-    check(move || {
+    check(2, move || {
         let table = fill_table(&[], buckets);
         together(&table, change, |table| put(table, comes));
         quietly(|| assert_eq!((numbers(&table), table.len()), (vec![comes], 1)));
     });
-    check(move || {
+    check(2, move || {
         let table = fill_table(&[goes], buckets);
         together(&table, change, |table| remove(table, goes));
         quietly(|| assert_eq!((numbers(&table), table.len()), (vec![], 0)));
@@ -323,7 +311,7 @@ fn a_writer_meets_more_locks() {
 fn two_writers_meet_while_locks_change() {
     let [one, other] = [ending_in(0, 1), ending_in(1, 1)].map(|mut all| all.next());
     let (one, other) = (one.expect("there is one"), other.expect("there is one"));
-    check(move || {
+    check(2, move || {
         let table = fill_table(&[], 2);
         together(
             &table,
@@ -340,7 +328,7 @@ fn two_writers_meet_while_locks_change() {
 /// A key that a walk in a fixed table has reached stays known, though it is removed.
 #[test]
 fn a_removal_meets_a_fixation() {
-    check(|| {
+    check(2, || {
         let table = fill_table(&[1], 2);
         together(
             &table,
@@ -364,7 +352,7 @@ fn a_removal_meets_a_fixation() {
 /// One key that comes and one that goes, beside each other: a size is that of a moment.
 #[test]
 fn a_size_beside_writers() {
-    check(|| {
+    check(2, || {
         let table = fill_table(&of_bucket_0(1, 1), 2);
         let gone = numbers(&table)[0];
         let new = ending_in(1, 1).next().expect("there are more");
@@ -426,7 +414,7 @@ fn a_query_meets_writers() {
     let [stays, goes] = [ending_in(0, 1).next(), ending_in(1, 1).next()];
     let (stays, goes) = (stays.expect("there is one"), goes.expect("there is one"));
     let comes = ending_in(0, 1).nth(1).expect("there are more");
-    check_with(1, move || {
+    check(1, move || {
         let table = fill_table(&[stays, goes], 2);
         together(
             &table,
@@ -455,7 +443,7 @@ fn a_query_and_a_cut_meet_a_split() {
     let [goes, stays] = of_bucket_0(1, 1)[..] else {
         unreachable!("there are two")
     };
-    check_with(1, move || {
+    check(1, move || {
         let table = fill_table(&[goes, stays], 2);
         let [old, new] = quietly(|| {
             let old = begin(&table);
@@ -485,7 +473,7 @@ fn a_query_and_a_cut_meet_a_split() {
 fn a_query_meets_removals_of_another() {
     let [first, second] = [ending_in(0, 1).next(), ending_in(1, 1).next()];
     let [first, second] = [first, second].map(|number| number.expect("there is one"));
-    check_with(1, move || {
+    check(1, move || {
         let table = fill_table(&[first, second], 2);
         let moment = quietly(|| begin(&table));
         let by = moment.query();

@@ -2,6 +2,7 @@
 //! them, and let them go. Nodes have four children.
 
 use super::*;
+use crate::explore::check;
 use crate::record::Plain;
 use ats_sync::shim::atomic::{AtomicPtr, Ordering, quietly};
 use ats_sync::{Guard, collect, pin};
@@ -75,13 +76,6 @@ fn numbers(sequence: &Sequence<Plain>) -> Vec<u64> {
     let numbers: Vec<u64> = numbers.collect();
     assert_eq!(numbers.len(), sequence.len());
     numbers
-}
-
-fn check(switches: usize, model: impl Fn() + Sync + Send + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(switches);
-    builder.max_branches = 20_000;
-    builder.check(model);
 }
 
 fn together(key: &Arc<Key>, one: impl FnOnce(&Key) + 'static, other: impl FnOnce(&Key)) {
