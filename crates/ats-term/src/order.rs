@@ -52,7 +52,7 @@ mod compare;
 mod format;
 mod key;
 
-pub use bounds::{Class, Prefix, binary_prefix_bounds, prefix_bounds, prefix_end};
+pub use bounds::{Class, Prefix, binary_prefix_bounds, prefix_bounds, prefix_end, push_prefix_end};
 pub use compare::{Question, compare, compare_within};
 pub use format::{MAX_INT_KEY, number_of_order_key, order_key_int};
 pub use key::{for_each_map, order_key, order_key_within};

@@ -144,6 +144,12 @@ pub trait TermRef: Copy {
     /// Returns element `i` (from 0) of a tuple.
     fn element(self, i: usize) -> Self;
 
+    /// The elements of a tuple of that many.
+    #[inline]
+    fn elements(self, arity: usize) -> impl Iterator<Item = Self> {
+        (0..arity).map(move |i| self.element(i))
+    }
+
     /// Appends all pairs of a map, in any order.
     fn map_pairs(self, out: &mut Vec<(Self, Self)>);
 

@@ -2,9 +2,9 @@
 
 use super::draft::{Built, Draft, KEEP};
 use super::host::{HostKind, HostTerm};
-use super::layout::{BIG, BITS, FLOAT, LIST, MAP, TUPLE, box_slot, header, push_bytes};
+use super::layout::{BIG, BITS, FLOAT, LIST, MAP, TUPLE, box_slot, header, header_tag, push_bytes};
 use super::map_order::MapSorter;
-use super::object::Object;
+use super::object::{ImageBox, Object};
 use crate::Zeros;
 use crate::immediate::small_word;
 use crate::term_ref::Kind;
@@ -255,8 +255,8 @@ impl<T: HostTerm> ImageBuilder<T> {
         }
         self.draft.words.reserve(arity);
         let mark = self.todo.len();
-        for i in 0..arity {
-            self.push(tuple.element(i));
+        for element in tuple.elements(arity) {
+            self.push(element);
         }
         self.todo[mark..].reverse();
     }
@@ -391,7 +391,31 @@ impl<T: HostTerm> ImageBuilder<T> {
     }
 }
 
-/// Removes the leading zeros of a magnitude.
+/// Writes a term to a box of an image that has another term of the same kind and the same number of
+/// words. Does nothing and returns `false` if the term is of another kind or size. Only floats and
+/// bitstrings can be written. O(words of the box).
+pub fn overwrite_leaf<T: HostTerm>(words: &mut [u64], leaf: ImageBox, term: T) -> bool {
+    let (head, content) = words[leaf.at..][..=leaf.len]
+        .split_first_mut()
+        .expect("image: a box has a header");
+    match (header_tag(*head), term.kind()) {
+        (FLOAT, Kind::Float(value)) => content[0] = value.to_bits(),
+        (BITS, Kind::Bits(bits)) if bits <= T::LARGE_BITS && bits.div_ceil(64) == leaf.len => {
+            *head = header(BITS, bits);
+            term.with_bits(|bytes| {
+                for (word, bytes) in content.iter_mut().zip(bytes.chunks(8)) {
+                    let mut padded = [0; 8];
+                    padded[..bytes.len()].copy_from_slice(bytes);
+                    *word = u64::from_ne_bytes(padded);
+                }
+            });
+        }
+        _ => return false,
+    }
+    true
+}
+
+/// A magnitude without its leading zeros.
 fn strip(magnitude: &[u8]) -> &[u8] {
     let len = magnitude
         .iter()

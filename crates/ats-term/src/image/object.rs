@@ -1,7 +1,9 @@
 //! Objects: the tuples in tables, as images.
 
 use super::host::Host;
-use super::layout::{arity, is_immediate};
+use super::layout::{
+    LIST, MAP, TUPLE, arity, boxes, content_words, header_tag, is_immediate, slot_offset,
+};
 use super::view::{ImageRef, Place, Slots};
 use std::fmt;
 use std::marker::PhantomData;
@@ -72,13 +74,67 @@ impl<'a, H: Host> Object<'a, H> {
         ImageRef::at(self.words, place)
     }
 
-    /// Returns the object itself as a term. O(number of elements).
+    /// The index of the box of element `i` in the words of the image, or `None` if the element is an
+    /// immediate. Panics if there is no such element. O(1).
+    pub fn element_box(self, i: usize) -> Option<usize> {
+        let slot = self.words[i];
+        (!is_immediate(slot)).then(|| slot_offset(slot))
+    }
+
+    /// The boxes of the image in order: one linear scan. O(number of elements and boxes).
+    pub fn boxes(self) -> impl Iterator<Item = ImageBox> {
+        boxes(self.words).map(move |at| ImageBox::at(self.words, at))
+    }
+
+    /// The object itself as a term. O(number of elements).
     pub fn term(self) -> ImageRef<'a, H> {
         ImageRef::whole(self.words, self.arity())
     }
 }
 
-/// Returns the element slots of an object if all elements are immediates. O(number of elements).
+/// A box of an image: its header, and the content behind that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ImageBox {
+    /// The kind of its content.
+    pub kind: BoxKind,
+    /// The index of the header in the words of the image.
+    pub at: usize,
+    /// The number of words of content.
+    pub len: usize,
+}
+
+/// The kinds of boxes, told by their content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BoxKind {
+    /// The elements of a tuple.
+    Tuple,
+    /// The elements of a list, then its tail.
+    List,
+    /// The keys of a map, then its values.
+    Map,
+    /// No terms but bytes: a float, an integer, a bitstring, or words of the host. The header tells
+    /// how many bytes.
+    Leaf,
+}
+
+impl ImageBox {
+    fn at(words: &[u64], at: usize) -> Self {
+        let header = words[at];
+        ImageBox {
+            kind: match header_tag(header) {
+                TUPLE => BoxKind::Tuple,
+                LIST => BoxKind::List,
+                MAP => BoxKind::Map,
+                _ => BoxKind::Leaf,
+            },
+            at,
+            len: content_words(header),
+        }
+    }
+}
+
+/// The element slots of an object all of whose elements are immediates, or `None`. O(number of
+/// elements).
 pub fn all_immediate<H: Host>(object: Object<'_, H>) -> Option<&[u64]> {
     object
         .words

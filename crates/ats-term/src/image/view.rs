@@ -20,6 +20,18 @@ pub struct Place {
     from: usize,
 }
 
+impl Place {
+    /// The place of an immediate with this word, which is the same in every image, or `None` if the
+    /// word is that of no immediate. O(1).
+    #[must_use]
+    pub fn of_immediate(word: u64) -> Option<Self> {
+        Immediate::from_word(word).map(|_| Place {
+            slot: word,
+            from: 0,
+        })
+    }
+}
+
 /// A term inside an image.
 ///
 /// As a [`TermRef`](crate::term_ref::TermRef), it can be converted to keys and other encodings.

@@ -21,11 +21,17 @@ pub fn prefix_bounds(prefix: &[u8]) -> (Vec<u8>, Vec<u8>) {
 pub fn prefix_end(prefix: &[u8]) -> Vec<u8> {
     let mut end = Vec::with_capacity(prefix.len() + 1);
     end.extend_from_slice(prefix);
-    end.push(FRACTION);
+    push_prefix_end(&mut end);
     end
 }
 
-/// The common front of the order keys of terms of which only the first parts are known.
+/// Makes a prefix its own upper bound: [`prefix_end`] without a copy.
+pub fn push_prefix_end(prefix: &mut Vec<u8>) {
+    prefix.push(FRACTION);
+}
+
+/// The front of an order key: what all terms of a shape have in common when only their first parts
+/// are known.
 ///
 /// Parts are written from left to right, at any depth. The prefix of `{{a, '_'}, '_'}` is
 ///
