@@ -10,6 +10,7 @@
 //! order in which the code comes to them.
 
 use crate::function::Function;
+use crate::literals::Literals;
 use crate::spec::{Constant, Spec};
 use ats_term::image::Host;
 
@@ -25,6 +26,8 @@ pub struct Program<H: Host> {
     pub(crate) constants: Vec<Constant>,
     /// Number of words of the specification, which holds the constants.
     pub(crate) constant_words: usize,
+    /// The places of the literals, if they can be exchanged.
+    pub(crate) literals: Option<Box<Literals>>,
 }
 
 /// Location of a variable's value once the head has matched.

@@ -32,6 +32,7 @@ impl<H: Host> Program<H> {
             code: Vec::new(),
             clauses: Vec::with_capacity(spec.clauses().len()),
             constants: Vec::new(),
+            literals: None,
             constant_words: spec.images.iter().map(OwnedImage::len_words).sum(),
             spec,
         };

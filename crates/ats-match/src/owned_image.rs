@@ -6,8 +6,9 @@ use std::marker::PhantomData;
 /// The image of a tuple, with the resources that it refers to.
 ///
 /// # Invariants
-/// - OWNED_IMAGE-1. The words are a copy of words that an image builder for host `H` built, and
-///   nothing else holds the units of ownership in them.
+/// - OWNED_IMAGE-1. The words are a copy of what an image builder for host `H` built, perhaps with
+///   other immediates in the place of some, and nothing else holds the units of ownership that they
+///   stand for.
 pub(crate) struct OwnedImage<H: Host> {
     words: Box<[u64]>,
     owns: bool,
@@ -21,6 +22,22 @@ impl<H: Host> OwnedImage<H> {
             owns: built.owns(),
             host: PhantomData,
         }
+    }
+
+    /// A copy of an image that owns nothing.
+    pub(crate) fn of_words(words: &[u64]) -> Self {
+        OwnedImage {
+            words: words.into(),
+            owns: false,
+            host: PhantomData,
+        }
+    }
+
+    /// Overwrites the image, which owns nothing, with another one of the same size that owns
+    /// nothing. Panics if they are not of the same size.
+    pub(crate) fn overwrite(&mut self, words: &[u64]) {
+        debug_assert!(!self.owns);
+        self.words.copy_from_slice(words);
     }
 
     pub(crate) fn object(&self) -> Object<'_, H> {

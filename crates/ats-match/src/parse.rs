@@ -39,7 +39,14 @@ pub struct Options {
 /// # Errors
 /// Returns an [`Error`] if the term is no match specification.
 pub fn parse<T: HostTerm>(term: T, options: &Options) -> Result<Spec<T::Host>, Error> {
-    let images = copy_clauses(term, options.zeros)?;
+    read(copy_clauses(term, options.zeros)?, options)
+}
+
+/// Reads the clauses that stand in these images, one in each.
+pub(crate) fn read<H: Host>(
+    images: Vec<OwnedImage<H>>,
+    options: &Options,
+) -> Result<Spec<H>, Error> {
     let mut spec = Spec {
         clauses: Vec::with_capacity(images.len()),
         images: Vec::new(),

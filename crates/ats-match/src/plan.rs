@@ -28,6 +28,7 @@
 
 mod cases;
 mod context;
+mod fixed_key;
 mod guards;
 mod head;
 mod interval;
@@ -38,6 +39,7 @@ mod relation;
 mod types;
 
 pub use context::LIMIT;
+pub use fixed_key::{FixedKey, KeyOrder};
 pub use interval::{Cut, Edge, Interval};
 pub use outline::{Equality, Outline, Token};
 pub use range::Ranges;

@@ -7,4 +7,5 @@ mod model;
 mod parse;
 mod plan;
 mod rules;
+mod shapes;
 mod work;
