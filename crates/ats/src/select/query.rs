@@ -2,11 +2,12 @@
 
 use super::cursor::Cursor;
 use crate::table::Table;
-use ats_match::Program;
-use ats_match::plan::{Access, Interval, Keys, Plan};
+use ats_match::plan::{Access, FixedKey, Interval, KeyOrder, Keys, Plan};
+use ats_match::{Program, Shape};
 use ats_store::Direction;
 use ats_term::exact;
-use ats_term::image::Host;
+use ats_term::image::{Host, HostTerm};
+use ats_term::order::push_prefix_end;
 use std::sync::Arc;
 
 /// A compiled match specification, and what a table of a certain kind has to read for it.
@@ -18,6 +19,10 @@ pub struct Query<H: Host> {
     kind: Kind,
     /// The plan that follows from the specification, unless the caller has said what to read.
     plan: Option<Plan>,
+    /// The part of the key that is fixed, if the only step of the plan follows from that alone.
+    fixed: Option<FixedKey>,
+    /// The part of a table that is read.
+    access: Access,
     /// The steps of the plan, in the order of the table.
     steps: Vec<Step>,
 }
@@ -45,15 +50,102 @@ impl<H: Host> Query<H> {
     #[must_use]
     pub fn new(program: Arc<Program<H>>, table: &Table<H>) -> Self {
         let kind = Kind::of(table);
-        let plan = match kind.ordered {
-            true => Plan::for_ordered(program.spec(), kind.key_index),
-            false => Plan::for_hash(program.spec(), kind.key_index, kind.exact),
-        };
+        let plan = kind.plan(&program);
         Query {
             program,
             kind,
+            access: plan.access(),
             steps: steps(&plan),
             plan: Some(plan),
+            fixed: None,
+        }
+    }
+
+    /// Does what [`new`](Query::new) does, for a program whose literals can be exchanged by
+    /// [`exchange_literals`](Query::exchange_literals). Guards that are not about the key do not
+    /// limit what is read.
+    #[must_use]
+    pub fn of_shape(program: Arc<Program<H>>, table: &Table<H>) -> Self {
+        let kind = Kind::of(table);
+        let Some(fixed) = FixedKey::new(program.spec(), kind.key_index, kind.key_order()) else {
+            return Query::new(program, table);
+        };
+        let mut query = Query {
+            kind,
+            plan: None,
+            access: fixed.access(),
+            steps: vec![match fixed.access() {
+                Access::Points => Step::Point(Vec::new()),
+                _ => Step::Range {
+                    from: Vec::new(),
+                    to: None,
+                },
+            }],
+            fixed: Some(fixed),
+            program,
+        };
+        query.locate();
+        query
+    }
+
+    /// Puts the literals of a clause, which has the shape of the program, in the place of those
+    /// that the program has, and finds out what has to be read. Returns `false` if that cannot be
+    /// done, since the query or the program is in use elsewhere.
+    #[must_use]
+    pub fn exchange_literals(query: &mut Arc<Self>, shape: &Shape<H>) -> bool {
+        Self::exchange(query, |program| {
+            program.exchange_literals(shape);
+            true
+        })
+    }
+
+    /// Does what [`exchange_literals`](Query::exchange_literals) does, for a clause that was not
+    /// taken apart. Returns `false` also if the clause has another shape, or if that cannot be told
+    /// without its image.
+    #[must_use]
+    #[inline]
+    pub fn read_literals<T: HostTerm<Host = H>>(query: &mut Arc<Self>, clause: T) -> bool {
+        Self::exchange(query, |program| program.read_literals(clause))
+    }
+
+    #[inline]
+    fn exchange(query: &mut Arc<Self>, exchange: impl FnOnce(&mut Program<H>) -> bool) -> bool {
+        let Some(query) = Arc::get_mut(query) else {
+            return false;
+        };
+        let Some(program) = Arc::get_mut(&mut query.program) else {
+            return false;
+        };
+        let is_done = exchange(program);
+        if is_done {
+            query.locate();
+        }
+        is_done
+    }
+
+    /// Makes the steps anew, after literals were exchanged.
+    fn locate(&mut self) {
+        let Some(fixed) = &self.fixed else {
+            let plan = self.kind.plan(&self.program);
+            self.access = plan.access();
+            self.steps = steps(&plan);
+            self.plan = Some(plan);
+            return;
+        };
+        match &mut self.steps[..] {
+            [Step::Point(key)] => {
+                key.clear();
+                fixed.write(self.program.spec(), key);
+            }
+            [Step::Range { from, to }] if self.access == Access::Ranges => {
+                from.clear();
+                fixed.write(self.program.spec(), from);
+                let to = to.get_or_insert_default();
+                to.clear();
+                to.extend_from_slice(from);
+                push_prefix_end(to);
+            }
+            _ => {}
         }
     }
 
@@ -71,6 +163,8 @@ impl<H: Host> Query<H> {
             program,
             kind: Kind::of(table),
             plan: None,
+            fixed: None,
+            access: Access::Ranges,
             steps: match is_empty {
                 true => Vec::new(),
                 false => vec![Step::Range { from, to }],
@@ -81,7 +175,7 @@ impl<H: Host> Query<H> {
     /// The part of a table that is read.
     #[must_use]
     pub fn access(&self) -> Access {
-        self.plan.as_ref().map_or(Access::Ranges, Plan::access)
+        self.access
     }
 
     /// Returns `true` if at most one key is read: one slice does that at one moment in any case.
@@ -93,7 +187,8 @@ impl<H: Host> Query<H> {
     /// The plan as text, one line for each step, in Erlang's syntax.
     #[must_use]
     pub fn show_plan(&self) -> String {
-        match &self.plan {
+        let made = self.fixed.as_ref().map(|_| self.kind.plan(&self.program));
+        match self.plan.as_ref().or(made.as_ref()) {
             Some(Plan::Ordered(ranges)) => ranges.show(self.program.spec()),
             Some(Plan::Hashed(Keys::All)) => "any Key\n".to_owned(),
             Some(Plan::Hashed(Keys::These(keys))) => format!("{} exact keys\n", keys.len()),
@@ -164,6 +259,20 @@ impl Step {
 }
 
 impl Kind {
+    fn plan<H: Host>(&self, program: &Program<H>) -> Plan {
+        match self.key_order() {
+            KeyOrder::Ordered => Plan::for_ordered(program.spec(), self.key_index),
+            KeyOrder::Hashed(exact) => Plan::for_hash(program.spec(), self.key_index, exact),
+        }
+    }
+
+    fn key_order(&self) -> KeyOrder {
+        match self.ordered {
+            true => KeyOrder::Ordered,
+            false => KeyOrder::Hashed(self.exact),
+        }
+    }
+
     fn of<H: Host>(table: &Table<H>) -> Self {
         Kind {
             ordered: table.table_type.is_ordered(),
