@@ -24,7 +24,7 @@
 //! | [`call`] | entry and end of native functions |
 //! | [`resource`] | objects that Erlang refers to |
 //! | [`scratch`] | buffers kept from call to call |
-//! | [`query`] | compiled match specifications |
+//! | [`query`], [`spec_shapes`] | compiled match specifications; those that differ in literals |
 //! | `full_scan`, [`owner`], [`handle`] | tables as processes know them |
 //! | [`registry`], [`ownership`], `fixation` | all tables and their names; owners and heirs;
 //! fixations |
@@ -62,6 +62,7 @@ pub mod resource;
 pub mod scratch;
 pub mod shared_binary;
 pub mod shared_env;
+pub mod spec_shapes;
 pub mod sys;
 pub mod tags;
 #[cfg(feature = "test-nifs")]

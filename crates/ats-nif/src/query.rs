@@ -15,10 +15,10 @@ use crate::vm_term::VmTerm;
 use crate::{ident, otp_release, process, scratch};
 use ats::Table;
 use ats::select::Query;
-use ats_match::{Environment, FunctionSet, Options, Program, Words, parse};
+use ats_match::{Environment, FunctionSet, Options, Program, Shape, Words, parse};
 use ats_term::term_ref::has_part;
 use ats_term::{Kind, Zeros, exact};
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::ffi::CStr;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -49,17 +49,7 @@ impl Resource for Compiled {
 impl Compiled {
     /// Compiles a specification.
     pub fn new(spec: VmTerm<'_>) -> Result<Self, KnownAtom> {
-        let [true_, false_, exit] =
-            [KnownAtom::True, KnownAtom::False, KnownAtom::Exit].map(|atom| atom.word().raw());
-        // SAFETY: images hold these atoms as the VM's words.
-        let words = unsafe { Words::new(true_, false_, exit) };
-        let options = Options {
-            zeros: otp_release::zeros(),
-            functions: functions(),
-            whole_bytes: otp_release::otp_release() >= 27,
-            words,
-        };
-        let spec = parse(spec, &options).map_err(|error| match error.is_system_limit() {
+        let spec = parse(spec, &options()).map_err(|error| match error.is_system_limit() {
             true => KnownAtom::SystemLimit,
             false => KnownAtom::None,
         })?;
@@ -75,10 +65,18 @@ impl Compiled {
     #[must_use]
     pub fn of_query(query: &Arc<Query<VmHost>>) -> Self {
         Compiled {
+            only: true,
+            ..Compiled::with_query(query)
+        }
+    }
+
+    /// The specification of a query, which is the first that it has become.
+    fn with_query(query: &Arc<Query<VmHost>>) -> Self {
+        Compiled {
             program: Arc::clone(query.program()),
             queries: Mutex::new(vec![Arc::clone(query)]),
             by_vm: None,
-            only: true,
+            only: false,
         }
     }
 
@@ -116,7 +114,20 @@ impl Compiled {
     }
 }
 
-/// Returns the functions that specifications may call in this VM.
+/// The options on which the meaning of specifications depends in this VM.
+pub(crate) fn options() -> Options {
+    let [true_, false_, exit] =
+        [KnownAtom::True, KnownAtom::False, KnownAtom::Exit].map(|atom| atom.word().raw());
+    Options {
+        zeros: otp_release::zeros(),
+        functions: functions(),
+        whole_bytes: otp_release::otp_release() >= 27,
+        // SAFETY: the words of these atoms in the VM are what they are in images.
+        words: unsafe { Words::new(true_, false_, exit) },
+    }
+}
+
+/// The functions that specifications may call in this VM.
 fn functions() -> FunctionSet {
     match otp_release::otp_release() {
         ..=25 => FunctionSet::OTP_25,
@@ -129,14 +140,52 @@ fn functions() -> FunctionSet {
 pub struct Prepared {
     /// The query for this kind of table.
     pub query: Arc<Query<VmHost>>,
-    /// The compiled specification, for terms.
-    pub compiled: ResourceRef<Compiled>,
+    /// The resource that terms refer to, if one was asked for.
+    compiled: OnceCell<ResourceRef<Compiled>>,
+}
+
+impl Prepared {
+    /// A query of which no term exists.
+    pub fn of_query(query: Arc<Query<VmHost>>) -> Self {
+        Prepared {
+            query,
+            compiled: OnceCell::new(),
+        }
+    }
+
+    /// A query with what terms of it refer to.
+    pub fn with_compiled(query: Arc<Query<VmHost>>, compiled: ResourceRef<Compiled>) -> Self {
+        Prepared {
+            query,
+            compiled: OnceCell::from(compiled),
+        }
+    }
+
+    /// A term that refers to the specification.
+    pub fn term<'e>(&self, env: Env<'e>) -> VmWord<'e> {
+        let make = || ResourceRef::new(Compiled::with_query(&self.query));
+        self.compiled.get_or_init(make).term(env)
+    }
+
+    /// Puts the literals of a clause in the place of those that the query has. Returns `false` if it
+    /// has another shape, or if the query is in use elsewhere: by terms, which refer to the query
+    /// with other literals.
+    #[inline]
+    pub(crate) fn read_literals(&mut self, clause: VmTerm<'_>) -> bool {
+        self.compiled.take();
+        Query::read_literals(&mut self.query, clause)
+    }
+
+    /// Does what [`read_literals`](Prepared::read_literals) does, for a clause that was taken apart.
+    pub(crate) fn exchange_literals(&mut self, shape: &Shape<VmHost>) -> bool {
+        self.compiled.take();
+        Query::exchange_literals(&mut self.query, shape)
+    }
 }
 
 /// A specification in a thread's cache.
 struct CachedSpec {
-    /// A copy of the specification, unless the same term can be written differently, or the copy
-    /// would refer to other data of the VM.
+    /// A copy of the specification, if it was met again and [can be copied](can_be_copied).
     term: Option<(Arc<SharedEnv>, Word)>,
     hash: u64,
     /// The exact key of the specification.
@@ -177,22 +226,26 @@ thread_local! {
     });
 }
 
-/// Runs `work` with a specification for a table, given as a term or as a reference to a compiled
-/// one. Passes `true` if it was in the cache.
-pub fn with_prepared<T>(
+/// Returns `true` if a specification is not a reference to a compiled one.
+pub fn is_written(spec: VmTerm<'_>) -> bool {
+    spec.as_cons().is_some()
+}
+
+/// Does something with a specification for a table, which is either as it is written or a reference
+/// to a compiled one. Also tells whether there was no need to compile it. What is read depends on
+/// all of it.
+pub fn with_known<T>(
     table: &Table<VmHost>,
     spec: VmTerm<'_>,
     work: impl FnOnce(&Prepared, bool) -> Result<T, NoReply>,
 ) -> Result<T, NoReply> {
-    let written = spec.as_cons().is_some();
-    if let Some(compiled) = (!written)
+    if let Some(compiled) = (!is_written(spec))
         .then(|| ResourceRef::<Compiled>::of_term(spec))
         .flatten()
     {
         let query = compiled.query(table).ok_or(KnownAtom::None)?;
-        return work(&Prepared { query, compiled }, true);
+        return work(&Prepared::with_compiled(query, compiled), true);
     }
-    // The usual case avoids the reference count, which other threads change as well.
     let work = CACHE.with_borrow_mut(|met| match met.find_at_address(table, spec) {
         Some(prepared) => Ok(work(prepared, true)),
         None => Err(work),
@@ -206,7 +259,23 @@ pub fn with_prepared<T>(
     }
 }
 
-fn prepare(table: &Table<VmHost>, spec: VmTerm<'_>) -> Result<(Prepared, bool), NoReply> {
+/// Does something with a specification that this thread has met at the same address; else returns
+/// `work`. The usual case is spared counting references, which other threads count as well.
+#[inline]
+pub fn with_constant<T, W: FnOnce(&Prepared) -> T>(
+    table: &Table<VmHost>,
+    spec: VmTerm<'_>,
+    work: W,
+) -> Result<T, W> {
+    CACHE.with_borrow_mut(|met| match met.find_at_address(table, spec) {
+        Some(prepared) => Ok(work(prepared)),
+        None => Err(work),
+    })
+}
+
+/// Compiles a written specification for a table, unless this thread has met it. Tells whether it
+/// has.
+pub fn prepare(table: &Table<VmHost>, spec: VmTerm<'_>) -> Result<(Prepared, bool), NoReply> {
     scratch::with_key(|key| {
         // Heads compare floats by their bits, so specifications that differ in the sign of a zero
         // differ.
@@ -231,7 +300,7 @@ fn prepare(table: &Table<VmHost>, spec: VmTerm<'_>) -> Result<(Prepared, bool), 
 fn compile(table: &Table<VmHost>, spec: VmTerm<'_>) -> Result<Prepared, KnownAtom> {
     let compiled = ResourceRef::new(Compiled::new(spec)?);
     let query = compiled.query(table).ok_or(KnownAtom::None)?;
-    Ok(Prepared { query, compiled })
+    Ok(Prepared::with_compiled(query, compiled))
 }
 
 /// Returns the low part of a term's address.
@@ -275,6 +344,10 @@ impl SpecCache {
         {
             let met = &mut self.specifications[index];
             met.at = self.now;
+            // A specification that is never met again is spared the copy.
+            if met.term.is_none() && can_be_copied(spec) {
+                met.term = shared_env::hold_copy(spec.word());
+            }
             self.by_address[address(spec)] = index as u8;
             return Ok((met.prepared.clone(), true));
         }
@@ -290,11 +363,8 @@ impl SpecCache {
             self.specifications.swap_remove(oldest);
         }
         self.by_address[address(spec)] = self.specifications.len() as u8;
-        let is_copied = !has_float_zero(spec) && !refers_to_node(spec) && !has_large_bits(spec);
         self.specifications.push(CachedSpec {
-            term: is_copied
-                .then(|| shared_env::hold_copy(spec.word()))
-                .flatten(),
+            term: None,
             hash,
             key: key.into(),
             prepared: prepared.clone(),
@@ -304,7 +374,13 @@ impl SpecCache {
     }
 }
 
-/// Returns `true` if a term contains a zero of either sign. Some VMs take both for the same term;
+/// Returns `true` if all terms that are the same as this one are written like it, and a copy of it
+/// refers to nothing else in the VM.
+fn can_be_copied(spec: VmTerm<'_>) -> bool {
+    !has_float_zero(spec) && !refers_to_node(spec) && !has_large_bits(spec)
+}
+
+/// Returns `true` if a zero of either sign is in a term. Some VMs take them for the same term;
 /// heads do not.
 fn has_float_zero(term: VmTerm<'_>) -> bool {
     has_part(term, |_, kind| matches!(kind, Kind::Float(0.0)))

@@ -319,6 +319,13 @@ impl TermRef for VmTerm<'_> {
         VmTerm::of(self.env, elements[i])
     }
 
+    #[inline]
+    fn elements(self, arity: usize) -> impl Iterator<Item = Self> {
+        let words = self.tuple_words().expect("a tuple");
+        debug_assert_eq!(words.len(), arity);
+        words.iter().map(move |&word| VmTerm::of(self.env, word))
+    }
+
     fn map_pairs(self, out: &mut Vec<(Self, Self)>) {
         let mut pairs = MapIter::new(self);
         while let Some(pair) = pairs.next() {

@@ -41,12 +41,12 @@ fn range_start<'e>(
     };
     let from = cut(env, from, RangeEnd::From)?.unwrap_or_default();
     let to = cut(env, to, RangeEnd::To)?;
-    let program = query::with_prepared(table, spec, |known, _| {
+    let program = query::with_known(table, spec, |known, _| {
         Ok(Arc::clone(known.query.program()))
     })?;
     let query = Arc::new(Query::within(program, table, from, to));
     let compiled = ResourceRef::new(Compiled::of_query(&query));
-    let prepared = Prepared { query, compiled };
+    let prepared = Prepared::with_compiled(query, compiled);
     if !is_of_one_moment(shared, &prepared, operation) {
         return start(env, operation, shared, &prepared, AtMoment::None, &guard);
     }

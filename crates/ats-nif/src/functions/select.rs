@@ -11,7 +11,7 @@ use crate::handle::Shared;
 use crate::query::{self, Compiled, Prepared};
 use crate::resource::{self, ResourceRef};
 use crate::vm_term::VmTerm;
-use crate::{nif, sys};
+use crate::{nif, spec_shapes, sys};
 use ats_match::plan::Access;
 use std::time::Instant;
 
@@ -61,7 +61,7 @@ fn select_start<'e>(env: Env<'e>, [table, spec, operation]: [VmTerm<'e>; 3]) -> 
         return Ok(Work::new(env, operation, VmWord::NIL).result());
     }
     let mut later = None;
-    let result = query::with_prepared(&shared.table, spec, |prepared, _known| {
+    let result = spec_shapes::with_prepared(&shared.table, spec, |prepared| {
         let is_full = prepared.query.access() == Access::Everything;
         if is_full
             && !operation.is_meant_to_be_full()
@@ -132,7 +132,7 @@ fn select_more<'e>(
         return Err(KnownAtom::None.into());
     }
     let cursor = cursor_of(env, position).ok_or(KnownAtom::None)?;
-    query::with_prepared(&shared.table, compiled, |prepared, _known| {
+    spec_shapes::with_prepared(&shared.table, compiled, |prepared| {
         if matches!(operation, Operation::Replace) && !keeps_key(shared, prepared) {
             return Err(KnownAtom::None.into());
         }
@@ -166,7 +166,7 @@ fn explain<'e>(env: Env<'e>, [table, spec]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = find_readable(env, table, &guard)?;
     let begun = Instant::now();
-    query::with_prepared(&shared.table, spec, |prepared, known| {
+    query::with_known(&shared.table, spec, |prepared, known| {
         let nanos = begun.elapsed().as_nanos();
         let access = match prepared.query.access() {
             Access::Nothing => KnownAtom::Nothing,
@@ -179,7 +179,7 @@ fn explain<'e>(env: Env<'e>, [table, spec]: [VmTerm<'e>; 2]) -> NifResult<'e> {
             env.binary(prepared.query.show_plan().as_bytes()),
             boolean(known),
             env.uint(u64::try_from(nanos).unwrap_or(u64::MAX)),
-            prepared.compiled.term(env),
+            prepared.term(env),
         ]))
     })
 }

@@ -232,7 +232,7 @@ impl<'e> Work<'e> {
         let terms = |moment: AtMoment<'_>| {
             let what = moment.keep(env, shared, is_chunk);
             let what = what.unwrap_or_else(|| shared.id.term(env));
-            [what, prepared.compiled.term(env)]
+            [what, prepared.term(env)]
         };
         self.go_on_with(&shared.table, &terms, prepared, cursor, moment, guard)
     }

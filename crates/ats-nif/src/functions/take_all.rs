@@ -13,7 +13,7 @@ use crate::env::Env;
 use crate::resource::{self, Resource, ResourceRef, Slot};
 use crate::vm_host::VmHost;
 use crate::vm_term::VmTerm;
-use crate::{nif, query, sys};
+use crate::{nif, spec_shapes, sys};
 use ats::{Direction, DrainedTable, Error};
 use std::ffi::CStr;
 
@@ -65,8 +65,8 @@ fn take_all_more<'e>(
         true => operation.start(),
         false => cursor_of(env, position).ok_or(KnownAtom::None)?,
     };
-    query::with_prepared(table, spec, |prepared, _known| {
-        let terms = |_: AtMoment<'_>| [taken_term.word(), prepared.compiled.term(env)];
+    spec_shapes::with_prepared(table, spec, |prepared| {
+        let terms = |_: AtMoment<'_>| [taken_term.word(), prepared.term(env)];
         let work = Work::new(env, operation, so_far.word());
         work.go_on_with(table, &terms, prepared, cursor, AtMoment::None, &guard)
     })

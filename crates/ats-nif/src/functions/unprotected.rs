@@ -7,7 +7,7 @@ use crate::atoms::KnownAtom;
 use crate::call::NifResult;
 use crate::env::{Env, VmWord};
 use crate::vm_term::VmTerm;
-use crate::{nif, query, sys};
+use crate::{nif, spec_shapes, sys};
 use ats::Direction;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
@@ -27,7 +27,7 @@ fn read_unprotected<'e>(env: Env<'e>, [table, spec, position]: [VmTerm<'e>; 3]) 
         true => operation.start(),
         false => cursor_of(env, position).ok_or(KnownAtom::None)?,
     };
-    query::with_prepared(&shared.table, spec, |prepared, _known| {
+    spec_shapes::with_prepared(&shared.table, spec, |prepared| {
         Work::new(env, operation, VmWord::NIL).go_on(
             shared,
             prepared,
