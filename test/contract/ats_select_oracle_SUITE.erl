@@ -9,6 +9,7 @@
 -export([all/0, suite/0]).
 -export([
     random_specs/1,
+    families_of_specs/1,
     random_replacements/1,
     not_specifications/1,
     bounded_specs/1,
@@ -26,6 +27,7 @@ all() ->
     [
         oracle_finds_differences,
         random_specs,
+        families_of_specs,
         random_replacements,
         not_specifications,
         bounded_specs,
@@ -59,6 +61,12 @@ random_specs(_) ->
     %% Most of them must be compared with `ets', too, and not only with the model.
     ?assert(Asked > Tried div 2),
     {comment, integer_to_list(Tried) ++ " specifications"}.
+
+%% Specifications that differ in their literals share a program.
+families_of_specs(_) ->
+    Families = list_to_integer(os:getenv("ATS_SELECT_SPECS", "60000")) div 6,
+    #{families := Tried, with_results := WithResults} = apart(families, [Families, seed()]),
+    ?assert(WithResults > Tried div 3).
 
 random_replacements(_) ->
     #{specs := Tried, refused := Refused, replacing := Replacing} = apart(replacements, [seed()]),

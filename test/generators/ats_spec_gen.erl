@@ -9,7 +9,7 @@
 %% are to be many. `simpler/1' makes failing ones small.
 -module(ats_spec_gen).
 
--export([table/0, spec/1, bad_spec/1, replacement/1]).
+-export([table/0, spec/1, family/1, bad_spec/1, replacement/1]).
 -export([simpler/1, pick/1, near/1, written/1]).
 
 -export_type([table/0]).
@@ -24,6 +24,63 @@
 }.
 
 -define(OFTEN(Percent), (rand:uniform(100) =< Percent)).
+
+%% ----- families -----
+
+%% Specifications of one clause each that differ in their literals, mostly in nothing else. The keys
+%% of many are those of objects, as in programs that ask for one after the other.
+-spec family(table()) -> [ets:match_spec()].
+family(Table) ->
+    [{Head, Guards, Body} | _] = spec(Table),
+    HasKey = ?OFTEN(60),
+    [
+        [{with_key(Table, HasKey, another(Head)), another_list(Guards), another_list(Body)}]
+     || _ <- lists:seq(1, 6)
+    ].
+
+with_key(#{keypos := KeyPos, objects := Objects}, true, Head) when
+    tuple_size(Head) >= KeyPos, Objects =/= {}
+->
+    setelement(KeyPos, Head, element(KeyPos, pick(Objects)));
+with_key(_, _, Head) ->
+    Head.
+
+%% The same pattern, sometimes with other literals. Maps stay as they are.
+another([Head | Tail]) ->
+    [another(Head) | another(Tail)];
+another(Tuple) when is_tuple(Tuple) ->
+    list_to_tuple([another(Element) || Element <- tuple_to_list(Tuple)]);
+another(Atom) when is_atom(Atom) ->
+    case atom_to_list(Atom) of
+        [$$ | _] -> Atom;
+        "_" -> Atom;
+        _ -> another_of(Atom, atom)
+    end;
+another(Integer) when is_integer(Integer) -> another_of(Integer, pick({small, small, number}));
+another(Float) when is_float(Float) -> another_of(Float, number);
+another(Binary) when is_bitstring(Binary) -> another_of(Binary, binary);
+another(Term) ->
+    Term.
+
+another_of(Term, Kind) ->
+    case ?OFTEN(50) of
+        true -> term(Kind);
+        false -> Term
+    end.
+
+another_list([Expression | Expressions]) ->
+    [another_expression(Expression) | another_list(Expressions)];
+another_list(Tail) ->
+    Tail.
+
+%% The names of functions stay as they are.
+another_expression({Expression}) ->
+    {another(Expression)};
+another_expression(Tuple) when tuple_size(Tuple) > 0 ->
+    [Name | Arguments] = tuple_to_list(Tuple),
+    list_to_tuple([Name | [another_expression(Argument) || Argument <- Arguments]]);
+another_expression(Expression) ->
+    another(Expression).
 
 %% ----- tables -----
 

@@ -11,7 +11,7 @@
 
 -include_lib("stdlib/include/assert.hrl").
 
--export([specs/2, bad_specs/1, replacements/1, bounded_specs/1]).
+-export([specs/2, families/2, bad_specs/1, replacements/1, bounded_specs/1]).
 -export([new_pair/1, delete_pair/1, excess/4, compare/3, compare/4]).
 
 -export_type([counts/0, difference/0]).
@@ -47,7 +47,30 @@ specs(Count, Seed) ->
 sign([_ | _]) -> 1;
 sign(_) -> 0.
 
-%% Tries `Count' terms that are no specifications.
+%% Tries so many families of specifications, with this seed: a call again and again, each time with
+%% other literals.
+-spec families(pos_integer(), integer()) -> counts().
+families(Count, Seed) ->
+    try_tables(Count, Seed, fun(Table, Pair) ->
+        Call = ats_spec_gen:pick({
+            select, select, select, select_count, select_reverse, match, match_object,
+            {chunks, 1}, {chunks, 3}, {match_chunks, 2}, select_delete, match_delete,
+            select_replace
+        }),
+        Results = [
+            check(Table, Pair, Call, [argument(Call, Spec)])
+         || Spec <- ats_spec_gen:family(Table)
+        ],
+        #{families => 1, with_results => sign([R || R <- Results, R =/= [], R =/= 0])}
+    end).
+
+argument(Call, [{Head, _, _}] = Spec) ->
+    case is_pattern_call(Call) of
+        true -> Head;
+        false -> Spec
+    end.
+
+%% Tries so many things that are no specifications.
 -spec bad_specs(pos_integer()) -> counts().
 bad_specs(Seed) ->
     try_tables(3000, Seed, fun(Table, Pair) ->
