@@ -10,10 +10,14 @@
 -export([rows/3]).
 
 -type row() :: {Name :: string(), ats:table_type(), Objects :: objects(), call()}.
--type objects() :: {scattered | ascending | paths | paths_on_disk, pos_integer()}.
-%% Integers that were inserted in no order, or in ascending order, when the nodes that `ets'
-%% allocates for neighbours in a tree lie side by side; or tuples, in ascending order.
--type call() :: {select | select_count, ats:match_spec()}.
+-type objects() :: {scattered | ascending | paths | paths_on_disk | triples | pairs | records,
+                    pos_integer()}.
+%% Integers that were inserted in no order, or in ascending order, when what `ets' allocates for
+%% neighbours in a tree lies side by side; or tuples, in ascending order. Those of the last three
+%% are few, and have a value besides.
+-type call() :: {atom(), ats:match_spec()} | {atom(), fun((Drawn :: non_neg_integer()) -> term())}.
+%% A specification that is the same in each call, or one with the number that was drawn for it in
+%% it: a specification or a pattern, as the function takes.
 
 -define(OBJECTS, 500000).
 %% A power of 3, so multiplying with it takes numbers below 500,000 to such numbers, each to its
@@ -22,6 +26,10 @@
 %% The most objects of a table of `dets', which reads all of them in each query.
 -define(MOST_IN_DETS, 100000).
 -define(LIST, 1000).
+%% The objects of a table that is asked with one number after the other.
+-define(FEW, 512).
+
+-record(record, {id, name, size, colour}).
 
 -spec all() -> [row()].
 all() ->
@@ -43,8 +51,28 @@ all() ->
      {"select of 100k whole objects", ordered_set, {scattered, 100000},
       {select, [{'_', [], ['$_']}]}},
      {"select of 100k whole objects", set, {scattered, 100000}, {select, [{'_', [], ['$_']}]}}]
+    ++ [{Name, Type, {Kind, ?FEW}, {Function, Argument}}
+        || Type <- [set, ordered_set], {Name, Kind, Function, Argument} <- drawn()]
+    ++ [{lists:append(["a drawn prefix, ", atom_to_list(Function)]), ordered_set, {pairs, ?FEW},
+         {Function, Argument}}
+        || {Function, Argument} <- [{select, fun(N) -> [{{{N, '$1'}, '_'}, [], ['$1']}] end},
+                                    {match, fun(N) -> {{N, '$1'}, '_'} end}]]
     ++ [path_row(Place, Power, Bound) || Place <- [paths, paths_on_disk], Power <- lists:seq(1, 9),
                                          Bound <- [none, prefix, range]].
+
+%% Calls that a program makes with one key after the other. The key is in the pattern, so each call
+%% has another specification.
+drawn() ->
+    [{"a drawn key, select", triples, select, fun(N) -> [{{N, '$1', '_'}, [], ['$1']}] end},
+     {"a drawn key and a guard, select", triples, select,
+      fun(N) -> [{{N, '$1', '_'}, [{'>', '$1', N}], ['$1']}] end},
+     {"a drawn key, match", triples, match, fun(N) -> {N, '$1', '_'} end},
+     {"a drawn key, match_object", triples, match_object, fun(N) -> {N, '_', '_'} end},
+     {"a drawn key, select_count", triples, select_count,
+      fun(N) -> [{{N, '_', '_'}, [], [true]}] end},
+     {"a drawn key, match_delete of nothing", triples, match_delete, fun(N) -> {N, -1, '_'} end},
+     {"a drawn key of a record, match_object", records, match_object,
+      fun(N) -> #record{id = N, _ = '_'} end}].
 
 %% The number of objects is 5 to this power; the key in the middle is asked for.
 path_row(Place, Power, Bound) ->
@@ -116,8 +144,8 @@ turned(Round, Tables) ->
     {Before, After} = lists:split(Round rem length(Tables), Tables),
     After ++ Before.
 
-filled(Module, Type, {_, Count} = Objects, _) when Module =:= ats; Module =:= ets ->
-    Table = Module:new(benchmark, [Type, public]),
+filled(Module, Type, {Kind, Count} = Objects, _) when Module =:= ats; Module =:= ets ->
+    Table = Module:new(benchmark, [Type, public | [{keypos, #record.id} || Kind =:= records]]),
     Insert = fun(N) -> true = Module:insert(Table, object(Objects, N)) end,
     ok = ats_bench_run:in_process(fun() -> lists:foreach(Insert, lists:seq(1, Count)) end),
     Table;
@@ -138,6 +166,9 @@ filled(Module, Type, {_, Count} = Objects, Directory) ->
 
 object({scattered, Count}, N) -> object({ascending, Count}, 1 + N * ?SCATTER rem Count);
 object({ascending, _}, N) -> {N, N};
+object({triples, _}, N) -> {N, N + 1, N};
+object({pairs, _}, N) -> {{N, N}, N};
+object({records, _}, N) -> #record{id = N, name = N, size = N, colour = none};
 object({_, _}, N) -> {{foo, N div 10, N}, bar}.
 
 %% Calls a second.
@@ -165,6 +196,9 @@ repeat(Module, Table, Call, Until, Batch, Done) ->
 
 call(_, _, _, 0) ->
     ok;
+call(Module, Table, {Function, Argument} = Call, N) when is_function(Argument) ->
+    _ = Module:Function(Table, Argument(1 + N * ?SCATTER rem ?FEW)),
+    call(Module, Table, Call, N - 1);
 call(Module, Table, {Function, Spec} = Call, N) ->
     _ = Module:Function(Table, Spec),
     call(Module, Table, Call, N - 1).
