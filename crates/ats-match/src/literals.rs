@@ -104,9 +104,9 @@ impl<H: Host> Program<H> {
         self.use_literals();
     }
 
-    /// Does what [`exchange_literals`](Program::exchange_literals) does, for a clause that was not
-    /// taken apart. Does nothing and returns `false` if the clause has another shape, or if that
-    /// cannot be told without its image. O(size of the clause).
+    /// Exchanges the literals like [`exchange_literals`](Program::exchange_literals), for a clause
+    /// that was not taken apart. Does nothing and returns `false` if the clause has another shape,
+    /// or if that cannot be told without its image. O(size of the clause).
     #[inline]
     pub fn read_literals<T: HostTerm<Host = H>>(&mut self, clause: T) -> bool {
         let is_read = (self.literals.as_mut()).is_some_and(|literals| literals.read(clause));

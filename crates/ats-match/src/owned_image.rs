@@ -6,9 +6,8 @@ use std::marker::PhantomData;
 /// The image of a tuple, with the resources that it refers to.
 ///
 /// # Invariants
-/// - OWNED_IMAGE-1. The words are a copy of what an image builder for host `H` built, perhaps with
-///   other immediates in the place of some, and nothing else holds the units of ownership that they
-///   stand for.
+/// - OWNED_IMAGE-1. The words are a copy of an image that a builder for host `H` made, perhaps with
+///   other immediates, and nothing else holds the units of ownership that they stand for.
 pub(crate) struct OwnedImage<H: Host> {
     words: Box<[u64]>,
     owns: bool,

@@ -1,8 +1,8 @@
 //! Shapes: clauses without their literals.
 //!
 //! A program that asks for one key after the other makes a new specification for each, which
-//! differs from the last one in the key. What a specification is compiled to does not depend on
-//! its literals, so one program serves all specifications of the same shape:
+//! differs from the last one in the key. The program of a specification does not depend on its
+//! literals, so one program serves all specifications of the same shape:
 //! [`Program::exchange_literals`](crate::Program::exchange_literals).
 //!
 //! A shape is the image of the clause with the literals wiped out. An image has the same layout
@@ -19,7 +19,7 @@ pub(crate) const WIPED_FIRST: u64 = 1 << 8;
 /// A clause, taken apart into its shape and its literals. A reusable buffer.
 ///
 /// Literals are immediates, floats, integers, bitstrings and identifiers, wherever another one of
-/// the same size could stand without a change of what is compiled. These are not: atoms with a
+/// the same size could stand without a change of the program. These are not: atoms with a
 /// meaning in specifications, names of functions, the empty list, and all that stands in a map or
 /// behind one.
 ///
@@ -90,8 +90,8 @@ impl<H: Host> Shape<H> {
             if part.at >= expressions && !is_expression {
                 (is_expression, is_kept) = (true, false);
             }
-            // Keys are in an order that depends on all of them. The boxes of what is in the map
-            // follow, and nothing tells where they end.
+            // Keys are in an order that depends on all of them. The boxes of its parts follow,
+            // and nothing tells where they end.
             is_kept |= part.kind == BoxKind::Map;
             has_map |= is_kept;
             self.boxes.push(part);
@@ -106,7 +106,7 @@ impl<H: Host> Shape<H> {
         }
     }
 
-    /// Wipes out the content, and what the header says of its size beyond the number of words.
+    /// Wipes out the content, and the part of the header that is finer than the number of words.
     fn wipe_leaf(&mut self, leaf: ImageBox) {
         let tag = self.image[leaf.at] as u8;
         self.wiped[leaf.at] = (leaf.len as u64) << 8 | u64::from(tag);

@@ -122,7 +122,7 @@ pub(crate) fn options() -> Options {
         zeros: otp_release::zeros(),
         functions: functions(),
         whole_bytes: otp_release::otp_release() >= 27,
-        // SAFETY: the words of these atoms in the VM are what they are in images.
+        // SAFETY: an atom has the same word in the VM as in images.
         words: unsafe { Words::new(true_, false_, exit) },
     }
 }
@@ -153,7 +153,7 @@ impl Prepared {
         }
     }
 
-    /// A query with what terms of it refer to.
+    /// Makes a prepared query of a query and the resource that its terms refer to.
     pub fn with_compiled(query: Arc<Query<VmHost>>, compiled: ResourceRef<Compiled>) -> Self {
         Prepared {
             query,
@@ -167,8 +167,8 @@ impl Prepared {
         self.compiled.get_or_init(make).term(env)
     }
 
-    /// Puts the literals of a clause in the place of those that the query has. Returns `false` if it
-    /// has another shape, or if the query is in use elsewhere: by terms, which refer to the query
+    /// Replaces the literals of the query by those of a clause. Returns `false` if the clause has
+    /// another shape, or if the query is in use elsewhere: by terms, which refer to the query
     /// with other literals.
     #[inline]
     pub(crate) fn read_literals(&mut self, clause: VmTerm<'_>) -> bool {
@@ -176,7 +176,8 @@ impl Prepared {
         Query::read_literals(&mut self.query, clause)
     }
 
-    /// Does what [`read_literals`](Prepared::read_literals) does, for a clause that was taken apart.
+    /// Replaces the literals like [`read_literals`](Prepared::read_literals), for a clause that was
+    /// taken apart.
     pub(crate) fn exchange_literals(&mut self, shape: &Shape<VmHost>) -> bool {
         self.compiled.take();
         Query::exchange_literals(&mut self.query, shape)
@@ -231,9 +232,9 @@ pub fn is_written(spec: VmTerm<'_>) -> bool {
     spec.as_cons().is_some()
 }
 
-/// Does something with a specification for a table, which is either as it is written or a reference
-/// to a compiled one. Also tells whether there was no need to compile it. What is read depends on
-/// all of it.
+/// Calls a function with a prepared specification for a table, and tells it whether the
+/// specification was known. The term is a specification or a reference to a compiled one. The
+/// steps of a query depend on the whole specification.
 pub fn with_known<T>(
     table: &Table<VmHost>,
     spec: VmTerm<'_>,

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 /// The number of shapes that a thread keeps.
 const KEPT_SHAPES: usize = 64;
-/// Number of slots for what was met: shapes by their hashes, specifications by their addresses.
+/// Number of slots for shapes that were met, by hash, and for specifications, by address.
 const MET: usize = 256;
 /// The most words of a clause that has a shape.
 const MOST_WORDS: usize = 256;

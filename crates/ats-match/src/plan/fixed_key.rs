@@ -28,7 +28,7 @@ pub struct FixedKey {
 
 #[derive(Clone, Debug)]
 enum FixedPart {
-    /// These bytes: the beginning of tuples and list cells.
+    /// Bytes that begin tuples and list cells.
     Bytes(Vec<u8>),
     /// A literal.
     Literal(PatternId),
@@ -81,8 +81,8 @@ impl FixedKey {
         self.access
     }
 
-    /// Appends the bytes of the fixed part, of this specification or of one of the same shape. O(size
-    /// of the key).
+    /// Appends the bytes of the fixed part of this specification, or of one of the same shape.
+    /// O(size of the key).
     pub fn write<H: Host>(&self, spec: &Spec<H>, out: &mut Vec<u8>) {
         for part in &self.parts {
             match part {

@@ -149,7 +149,7 @@ fn keys_are_literals() {
     let with_key = |key: Term| clause(tuple([key, variable(1), atom("_")]), vec![], all());
     let numbers = [int(2), int(-1), atom("key"), int(1)];
     assert_eq!(count_same(with_key(int(1)), numbers.map(with_key)), 4);
-    // Those are of another kind or size, or mean something.
+    // Literals of another kind or size, and atoms with a meaning.
     let others = [
         atom("_"),
         variable(1),

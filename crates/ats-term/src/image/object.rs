@@ -74,8 +74,8 @@ impl<'a, H: Host> Object<'a, H> {
         ImageRef::at(self.words, place)
     }
 
-    /// The index of the box of element `i` in the words of the image, or `None` if the element is an
-    /// immediate. Panics if there is no such element. O(1).
+    /// Returns the index of the box of element `i` in the words of the image, or `None` if the
+    /// element is an immediate. Panics if there is no such element. O(1).
     pub fn element_box(self, i: usize) -> Option<usize> {
         let slot = self.words[i];
         (!is_immediate(slot)).then(|| slot_offset(slot))
@@ -112,8 +112,8 @@ pub enum BoxKind {
     List,
     /// The keys of a map, then its values.
     Map,
-    /// No terms but bytes: a float, an integer, a bitstring, or words of the host. The header tells
-    /// how many bytes.
+    /// Bytes without terms: a float, an integer, a bitstring, or words of the host. The header has
+    /// their number.
     Leaf,
 }
 
