@@ -5,20 +5,21 @@
 %% Mnesia then replays its log, some objects become older than others of the same transaction. So
 %% the log is handed to the operating system before tables on disk are written.
 %%
-%% To read the end of a log does that, and nothing else does without waiting for the disk. Where a
-%% reader has stopped is in a table, so each record is read once.
+%% To read any part of a log does that, and nothing else does without waiting for the disk. A call
+%% reads one part, since others may write faster than this process reads: it would never come to the
+%% end. The place behind that part is in a table, so each record is read once at most.
 -module(ats_mnesia_log).
 
 -export([start/0, write/0, write_now/0, find_commit/0, write_dump/1]).
 
 -define(LOG, latest_log).
--define(ENDS, ?MODULE).
+-define(PLACES, ?MODULE).
 -define(WRITTEN_FOR, ?MODULE).
 
-%% @doc Makes the table of ends, for the calling process.
+%% @doc Makes the table of places in logs, for the calling process.
 -spec start() -> ok.
 start() ->
-    ?ENDS = ats:new(?ENDS, [named_table, public]),
+    ?PLACES = ats:new(?PLACES, [named_table, public]),
     ok.
 
 %% @doc Hands the log entries to the operating system, once for each transaction that this process
@@ -63,7 +64,7 @@ write_now() ->
     case mnesia:system_info(is_running) =/= starting andalso mnesia_monitor:use_dir() of
         true ->
             ok = write_decisions(),
-            read_from(ats:lookup_element(?ENDS, ?LOG, 2, start));
+            read_from(ats:lookup_element(?PLACES, ?LOG, 2, start));
         false ->
             ok
     end.
@@ -82,8 +83,7 @@ write_decisions() ->
 read_from(Position) ->
     case disk_log:bchunk(?LOG, Position) of
         eof ->
-            true = ats:insert(?ENDS, {?LOG, Position}),
-            ok;
+            remember(Position);
         {error, _} when Position =/= start ->
             %% The log was dumped, and another one begun.
             read_from(start);
@@ -91,8 +91,13 @@ read_from(Position) ->
             %% The log is being dumped, and was closed for that.
             ok;
         Chunk ->
-            read_from(element(1, Chunk))
+            remember(element(1, Chunk))
     end.
+
+-spec remember(start | disk_log:continuation()) -> ok.
+remember(Position) ->
+    true = ats:insert(?PLACES, {?LOG, Position}),
+    ok.
 
 %% @doc Writes the file from which Mnesia loads a table of its type `disc_copies', from the objects
 %% that it has put aside to change the type of a table. Mnesia does not do so for external types,

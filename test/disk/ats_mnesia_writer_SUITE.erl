@@ -9,6 +9,7 @@
 -export([
     reads_see_what_waits/1,
     keys_are_read_without_waiting/1,
+    one_part_of_the_log_is_read/1,
     log_is_kept_until_changes_are_on_disk/1,
     tables_are_closed_when_changes_are_on_disk/1,
     changes_that_wait_take_bounded_memory/1,
@@ -33,6 +34,7 @@ all() ->
     [
         reads_see_what_waits,
         keys_are_read_without_waiting,
+        one_part_of_the_log_is_read,
         log_is_kept_until_changes_are_on_disk,
         tables_are_closed_when_changes_are_on_disk,
         changes_that_wait_take_bounded_memory,
@@ -136,6 +138,23 @@ keys_are_read_without_waiting(Config) ->
 spawn_size(Name) ->
     Me = self(),
     spawn_link(fun() -> Me ! {self(), mnesia:table_info(Name, size)} end).
+
+%% Others may write to the log faster than one process reads it. It would never come to the end.
+one_part_of_the_log_is_read(Config) ->
+    on_one_node(Config, fun() ->
+        create(ours, dats_disc, set, []),
+        {atomic, ok} = mnesia:create_table(own, [{disc_copies, [node()]}]),
+        [ok = mnesia:dirty_write({own, N, <<0:16000>>}) || N <- lists:seq(1, 500)],
+        Read = {disk_log, bchunk, 2},
+        1 = erlang:trace_pattern(Read, true, [call_count]),
+        ok = ats_mnesia_log:write_now(),
+        {call_count, Count} = erlang:trace_info(Read, call_count),
+        1 = erlang:trace_pattern(Read, false, [call_count]),
+        %% The place may be one in a log that was dumped.
+        ?assert(Count =< 2, Count),
+        Log = filename:join(mnesia:system_info(directory), "LATEST.LOG"),
+        ?assert(filelib:file_size(Log) > 500 * 2000)
+    end).
 
 %% Mnesia throws its log away when it has dumped it, and is killed then.
 log_is_kept_until_changes_are_on_disk(Config) ->
