@@ -158,23 +158,25 @@ backups_change_types(Config) ->
 %% one of ours changes nothing, also where it becomes one of ours once more.
 backups_make_tables_of_mnesia(Config) ->
     on_one_node(Config, fun() ->
-        [begin
-             restore_over(Saved, Now, made_anew),
-             Restored = case Saved of
-                            ram_copies -> [];
-                            _ -> objects(20)
-                        end,
-             ?assertEqual(Restored, contents(t), {Saved, Now}),
-             ok = mnesia:dirty_write(t, object(21)),
-             Written = Restored ++ [object(21)],
-             ?assertEqual(Written, contents(t), {Saved, Now}),
-             {atomic, ok} = mnesia:change_table_copy_type(t, node(), Last),
-             ?assertEqual(Written, contents(t), {Saved, Now, Last}),
-             {atomic, ok} = mnesia:delete_table(t)
-         end || Saved <- [ram_copies, disc_copies, disc_only_copies],
-                Now <- [ram_copies, disc_copies, disc_only_copies | aliases()],
-                Last <- aliases()]
+        Types = [{Saved, Now} || Saved <- [ram_copies, disc_copies, disc_only_copies],
+                                 Now <- [ram_copies | aliases()]],
+        Lasts = lists:append(lists:duplicate(4, aliases())),
+        lists:foreach(fun become_ours_again/1, lists:zip(Types, Lasts))
     end).
+
+become_ours_again({{Saved, Now}, Last}) ->
+    restore_over(Saved, Now, made_anew),
+    Restored = case Saved of
+                   ram_copies -> [];
+                   _ -> objects(20)
+               end,
+    ?assertEqual(Restored, contents(t), {Saved, Now}),
+    ok = mnesia:dirty_write(t, object(21)),
+    Written = Restored ++ [object(21)],
+    ?assertEqual(Written, contents(t), {Saved, Now}),
+    {atomic, ok} = mnesia:change_table_copy_type(t, node(), Last),
+    ?assertEqual(Written, contents(t), {Saved, Now, Last}),
+    {atomic, ok} = mnesia:delete_table(t).
 
 changes() ->
     [{Saved, Now} || Saved <- aliases(), Now <- [ram_copies, disc_copies]].

@@ -29,7 +29,7 @@
 ]).
 
 -define(MODULE_UNDER_TEST, ats_keyed_merge).
--define(MS, 200).
+-define(MS, 600).
 
 suite() -> [{timetrap, {minutes, 15}}].
 
