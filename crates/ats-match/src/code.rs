@@ -10,7 +10,7 @@
 //! order in which the code comes to them.
 
 use crate::function::Function;
-use crate::literals::Literals;
+use crate::shape::Literals;
 use crate::spec::{Constant, Spec};
 use ats_term::image::Host;
 

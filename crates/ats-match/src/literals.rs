@@ -9,36 +9,12 @@ use crate::code::{Op, Program};
 use crate::error::Error;
 use crate::owned_image::OwnedImage;
 use crate::parse::{self, Options};
-use crate::shape::{Shape, WIPED, WIPED_FIRST, hash, is_literal};
+use crate::shape::{At, Literals, Shape, Use, WIPED, WIPED_FIRST, hash, is_literal};
 use crate::spec::{Constant, Expression, Pattern};
 use ats_term::Kind;
 use ats_term::image::{
     BoxKind, Host, HostTerm, ImageBox, Immediate, Place, overwrite_leaf, small_word,
 };
-
-/// The places of the literals of a program.
-pub(crate) struct Literals {
-    /// The wiped image: [`Shape::wiped`].
-    shape: Box<[u64]>,
-    /// The boxes of the image, if there is no map among them.
-    boxes: Box<[ImageBox]>,
-    uses: Box<[Use]>,
-    /// The image of a clause that is being read.
-    image: Box<[u64]>,
-}
-
-/// A use of a literal.
-struct Use {
-    at: At,
-    /// The index of the literal in the image.
-    literal: u32,
-}
-
-enum At {
-    Op(u32),
-    Pattern(u32),
-    Expression(u32),
-}
 
 /// The integer that is the first marker. Nothing depends on it: a clause in which it stands is not
 /// compiled in this way.

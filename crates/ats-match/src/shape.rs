@@ -16,6 +16,31 @@ pub(crate) const WIPED: u64 = 0;
 /// The word in the place of a literal that would be a name if it were an atom.
 pub(crate) const WIPED_FIRST: u64 = 1 << 8;
 
+/// The places of the literals of a program.
+pub(crate) struct Literals {
+    /// The wiped image: [`Shape::wiped`].
+    pub(crate) shape: Box<[u64]>,
+    /// The boxes of the image, if there is no map among them.
+    pub(crate) boxes: Box<[ImageBox]>,
+    pub(crate) uses: Box<[Use]>,
+    /// The image of a clause that is being read.
+    pub(crate) image: Box<[u64]>,
+}
+
+/// A use of a literal.
+pub(crate) struct Use {
+    pub(crate) at: At,
+    /// The index of the literal in the image.
+    pub(crate) literal: u32,
+}
+
+/// The place where a literal is used: an instruction, a pattern or an expression, by its index.
+pub(crate) enum At {
+    Op(u32),
+    Pattern(u32),
+    Expression(u32),
+}
+
 /// A clause, taken apart into its shape and its literals. A reusable buffer.
 ///
 /// Literals are immediates, floats, integers, bitstrings and identifiers, wherever another one of
