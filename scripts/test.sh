@@ -82,7 +82,7 @@ stops_stage() {
             sed 's,.*/tests/,,; s,/main.rs$,,; s,\.rs$,,' | sort -u |
             grep -vxE "shuttle|$(echo "$quick_programs" | tr ' ' '|')" | sed 's/^/--test /'
     ) &&
-        limited 1800 env ATS_REMOVED_KEYS=3000000 cargo test -p ats --test maps --locked \
+        limited 1800 env ATS_REMOVED_KEYS=1000000 cargo test -p ats --test maps --locked \
             removed_keys &&
         return "$rivals"
 }
