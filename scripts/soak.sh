@@ -39,9 +39,10 @@ disk_test() {
     cargo test -p ats-disk --profile models --locked -q "$@"
 }
 
-# `repeat COMMAND...` runs a command again and again for a third of the time.
+# `repeat SECONDS COMMAND...` runs a command again and again until the time is over.
 repeat() {
-    end=$(($(date +%s) + seconds / 3))
+    end=$(($(date +%s) + $1))
+    shift
     rounds=0
     while [ "$(date +%s)" -lt "$end" ]; do
         "$@"
@@ -65,11 +66,11 @@ disk() {
         disk_test --test crash stops_lose_nothing_that_was_synced -- --nocapture
     printf '\n== programs\n'
     export PROPTEST_CASES=1000
-    repeat random_programs
+    repeat $((seconds / 3)) random_programs
     echo "$((rounds * 4 * PROPTEST_CASES)) programs"
     printf '\n== kills\n'
     export ATS_DISK_KILL_ROUNDS=100
-    repeat disk_test --test kill -- --nocapture
+    repeat $((seconds / 3)) disk_test --test kill -- --nocapture
     echo "$((rounds * ATS_DISK_KILL_ROUNDS)) processes were killed"
     suites ATS_KILL_ROUNDS=200 ATS_TABLES=10000 deep/ats_disk_kill deep/ats_disk_many
 }
@@ -95,11 +96,10 @@ case $1 in
         ./scripts/others/ra.sh
         ;;
     mnesia)
-        repeat_all() {
+        mnesia_programs() {
             suites "ATS_MNESIA_SEED=$(date +%s)" ATS_MNESIA_PROGRAMS=20 disk/ats_mnesia_program
         }
-        seconds=$((3 * seconds))
-        repeat repeat_all
+        repeat "$seconds" mnesia_programs
         ;;
     models)
         RUSTFLAGS="--cfg loom" ATS_LONG_MODELS=1 cargo test -p ats-mem --lib --locked \
