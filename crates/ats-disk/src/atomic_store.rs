@@ -89,7 +89,7 @@ impl AtomicStore {
     /// [`update`](Store::update) fail, is removed, too.
     ///
     /// # Errors
-    /// Those of [`DiskStore::delete`].
+    /// The errors of [`DiskStore::delete`].
     pub fn delete_unread(&self, may_block: Option<MayBlock>, key: &[u8]) -> Result<(), Error> {
         let _locked = blocking::lock(may_block, &self.locks[lock_number(key)])?;
         self.store.write_one(may_block, |batch| batch.delete(key))
@@ -98,7 +98,7 @@ impl AtomicStore {
     /// Gives a key a value without reading the old one.
     ///
     /// # Errors
-    /// Those of [`DiskStore::put`].
+    /// The errors of [`DiskStore::put`].
     pub fn put_unread(
         &self,
         may_block: Option<MayBlock>,
@@ -114,7 +114,7 @@ impl AtomicStore {
     /// Makes all changes of a batch at one moment, without reading the keys.
     ///
     /// # Errors
-    /// Those of [`DiskStore::write`].
+    /// The errors of [`DiskStore::write`].
     pub fn write_unread(&self, may_block: Option<MayBlock>, batch: &Batch) -> Result<(), Error> {
         let _locked = match batch.changed_keys() {
             Some(keys) => self.lock(may_block, &keys)?,
@@ -127,7 +127,7 @@ impl AtomicStore {
     /// Like [`update`](Store::update), but returns the errors of this crate.
     ///
     /// # Errors
-    /// Those of [`DiskStore::get`] and [`DiskStore::write`].
+    /// The errors of [`DiskStore::get`] and [`DiskStore::write`].
     pub fn update_keys(
         &self,
         may_block: Option<MayBlock>,
@@ -153,7 +153,7 @@ impl AtomicStore {
     /// Like [`update_end`](Store::update_end), but returns the errors of this crate.
     ///
     /// # Errors
-    /// Those of [`DiskStore::scan`] and [`DiskStore::write`].
+    /// The errors of [`DiskStore::scan`] and [`DiskStore::write`].
     pub fn update_end_key(
         &self,
         may_block: Option<MayBlock>,

@@ -108,7 +108,7 @@ impl BagStore {
     /// and writer, and for a crash. They are in memory as one batch meanwhile.
     ///
     /// # Errors
-    /// Those of [`AtomicStore::replace_all`].
+    /// The errors of [`AtomicStore::replace_all`].
     pub fn replace_all<E: From<Error>>(
         &self,
         may_block: Option<MayBlock>,
@@ -125,7 +125,7 @@ impl BagStore {
     /// no difference, and a call that is interrupted leaves the other keys as they are.
     ///
     /// # Errors
-    /// Those of [`DiskStore::write`].
+    /// The errors of [`DiskStore::write`].
     pub fn rewrite(&self) -> Result<(), Error> {
         if !self.has_shared() {
             return Ok(());

@@ -94,7 +94,7 @@ impl Batch {
     /// ones, also after the store was opened anew.
     ///
     /// # Errors
-    /// Those of [`put`](Batch::put).
+    /// The errors of [`put`](Batch::put).
     pub(crate) fn put_numbered(&mut self, key: &mut Vec<u8>, value: &[u8]) -> Result<(), Error> {
         key.extend_from_slice(&[0; NUMBER_BYTES]);
         let change = self.count;
@@ -112,7 +112,7 @@ impl Batch {
     /// Removes a key and its value, if it is there.
     ///
     /// # Errors
-    /// Those of [`put`](Batch::put).
+    /// The errors of [`put`](Batch::put).
     pub fn delete(&mut self, key: &[u8]) -> Result<(), Error> {
         self.add(Kind::Delete, key, &[]).map(drop)
     }
@@ -120,7 +120,7 @@ impl Batch {
     /// Merges an operand with the value of a key; if there is none, the operand is the value.
     ///
     /// # Errors
-    /// Those of [`put`](Batch::put). A store without a merge operator refuses the batch.
+    /// The errors of [`put`](Batch::put). A store without a merge operator refuses the batch.
     pub fn merge(&mut self, key: &[u8], operand: &[u8]) -> Result<(), Error> {
         self.add(Kind::Operand, key, operand).map(drop)
     }
@@ -128,7 +128,7 @@ impl Batch {
     /// Removes all keys in a range. O(1), however many there are.
     ///
     /// # Errors
-    /// Those of [`put`](Batch::put).
+    /// The errors of [`put`](Batch::put).
     pub fn delete_range(&mut self, key_range: KeyRange<'_>) -> Result<(), Error> {
         let KeyRange { low, high } = key_range;
         if key_range.is_empty() {

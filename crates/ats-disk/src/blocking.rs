@@ -28,7 +28,7 @@ pub(crate) fn check(may_block: Option<MayBlock>) -> Result<(), Error> {
 /// Takes a lock that other threads may hold while they block.
 ///
 /// # Errors
-/// Those of [`check`], if it is held for more than a short time.
+/// The errors of [`check`], if it is held for more than a short time.
 pub(crate) fn lock<T>(
     may_block: Option<MayBlock>,
     mutex: &Mutex<T>,
@@ -42,7 +42,7 @@ pub(crate) fn lock<T>(
 /// Waits until another thread notifies a condition variable.
 ///
 /// # Errors
-/// Those of [`check`], if none does within a short time.
+/// The errors of [`check`], if none does within a short time.
 pub(crate) fn wait<T>(
     may_block: Option<MayBlock>,
     changed: &Condvar,

@@ -1,7 +1,7 @@
 //! Processes that are copies of the one that opened a store, by `fork`.
 //!
 //! Such a copy has the files of the store, and the lock of its directory, but none of its threads.
-//! It may read. If it wrote, it would write to the offsets in the journal to which the other
+//! The copy may read. If it wrote, it would write to the offsets in the journal to which the other
 //! process writes, too. So a store remembers how often the process was copied until it was opened,
 //! which is a load for those that ask whether that has changed.
 

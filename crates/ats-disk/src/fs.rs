@@ -97,7 +97,7 @@ pub trait Directory: Send + Sync {
     /// again by its name, which it has as long as this is alive.
     ///
     /// # Errors
-    /// Those of [`open`](Directory::open), of which reading may return each as well.
+    /// The errors of [`open`](Directory::open), of which reading may return each as well.
     fn open_to_read(&self, name: &str) -> io::Result<Box<dyn File>> {
         self.open(name)
     }
@@ -138,7 +138,7 @@ pub trait File: Send + Sync {
     /// `None` if the thread would have to wait for a device, or that cannot be known.
     ///
     /// # Errors
-    /// Those of [`read_at`](File::read_at).
+    /// The errors of [`read_at`](File::read_at).
     fn read_at_once(&self, buffer: &mut [u8], offset: u64) -> io::Result<Option<usize>> {
         let _unknown = (buffer, offset);
         Ok(None)

@@ -104,7 +104,7 @@ impl Manifest {
     /// their names behind the manifest.
     ///
     /// # Errors
-    /// Those of [`write`](Manifest::write).
+    /// The errors of [`write`](Manifest::write).
     pub(crate) fn renew(&mut self, beside: &[NewFile<'_>]) -> Result<(), WriteError> {
         let contents = self.contents.clone();
         self.replace(contents, beside)

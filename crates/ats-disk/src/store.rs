@@ -195,7 +195,7 @@ impl DiskStore {
     /// Removes a key. It need not be there.
     ///
     /// # Errors
-    /// Those of [`put`](DiskStore::put).
+    /// The errors of [`put`](DiskStore::put).
     pub fn delete(&self, key: &[u8]) -> Result<(), Error> {
         self.write_one(Some(MayBlock::here()), |batch| batch.delete(key))
     }
@@ -203,8 +203,8 @@ impl DiskStore {
     /// Merges an operand with the value of a key, without reading it. The [crate] has an example.
     ///
     /// # Errors
-    /// Those of [`put`](DiskStore::put), and [`Error::NoOperator`]. Operands that cannot be merged
-    /// are found when the key is read.
+    /// The errors of [`put`](DiskStore::put), and [`Error::NoOperator`]. Operands that cannot be
+    /// merged are found when the key is read.
     pub fn merge(&self, key: &[u8], operand: &[u8]) -> Result<(), Error> {
         self.write_one(Some(MayBlock::here()), |batch| batch.merge(key, operand))
     }
@@ -228,7 +228,7 @@ impl DiskStore {
     /// ```
     ///
     /// # Errors
-    /// Those of [`put`](DiskStore::put).
+    /// The errors of [`put`](DiskStore::put).
     pub fn delete_range(&self, key_range: KeyRange<'_>) -> Result<(), Error> {
         self.write_one(Some(MayBlock::here()), |batch| {
             batch.delete_range(key_range)
@@ -255,7 +255,7 @@ impl DiskStore {
     /// opening after a crash. See [`Batch`].
     ///
     /// # Errors
-    /// Those of [`put`](DiskStore::put), and [`Error::NoOperator`].
+    /// The errors of [`put`](DiskStore::put), and [`Error::NoOperator`].
     pub fn write(&self, batch: &Batch) -> Result<(), Error> {
         self.write_with(batch, self.durability())
     }
@@ -269,7 +269,7 @@ impl DiskStore {
     /// [`Durability::Always`] differs from the others.
     ///
     /// # Errors
-    /// Those of [`write`](DiskStore::write).
+    /// The errors of [`write`](DiskStore::write).
     pub fn write_with(&self, batch: &Batch, durability: Durability) -> Result<(), Error> {
         self.commit(Some(MayBlock::here()), batch, durability)
     }
@@ -279,7 +279,8 @@ impl DiskStore {
     /// more than its disk can take.
     ///
     /// # Errors
-    /// Those of [`write`](DiskStore::write), and [`Error::WouldBlock`]. Then nothing has changed.
+    /// The errors of [`write`](DiskStore::write), and [`Error::WouldBlock`]. Then nothing has
+    /// changed.
     pub fn try_write(&self, batch: &Batch, durability: Durability) -> Result<(), Error> {
         self.commit(None, batch, durability)
     }
@@ -322,7 +323,7 @@ impl DiskStore {
     /// Lends the value of a key to `read`. Returns `true` if there is one.
     ///
     /// # Errors
-    /// Those of [`get`](DiskStore::get).
+    /// The errors of [`get`](DiskStore::get).
     pub fn get_with(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
         self.read(Some(MayBlock::here()), key, read)
     }
@@ -330,7 +331,7 @@ impl DiskStore {
     /// Like [`get_with`](DiskStore::get_with), but does not block.
     ///
     /// # Errors
-    /// Those of [`get`](DiskStore::get), and [`Error::WouldBlock`].
+    /// The errors of [`get`](DiskStore::get), and [`Error::WouldBlock`].
     pub fn try_get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
         self.read(None, key, read)
     }
@@ -413,7 +414,7 @@ impl DiskStore {
     /// otherwise O(records).
     ///
     /// # Errors
-    /// Those of [`scan`](DiskStore::scan).
+    /// The errors of [`scan`](DiskStore::scan).
     pub fn len(&self) -> Result<usize, Error> {
         self.count(Some(MayBlock::here()))
     }
@@ -421,7 +422,7 @@ impl DiskStore {
     /// Returns `true` if there are no records. It takes the first step of a scan.
     ///
     /// # Errors
-    /// Those of [`scan`](DiskStore::scan).
+    /// The errors of [`scan`](DiskStore::scan).
     pub fn is_empty(&self) -> Result<bool, Error> {
         let mut scan = self.scan(KeyRange::default(), Direction::Up)?;
         Ok(scan.next()?.is_none())
@@ -430,7 +431,7 @@ impl DiskStore {
     /// Like [`len`](DiskStore::len), but does not block.
     ///
     /// # Errors
-    /// Those of [`scan`](DiskStore::scan), and [`Error::WouldBlock`].
+    /// The errors of [`scan`](DiskStore::scan), and [`Error::WouldBlock`].
     pub fn try_len(&self) -> Result<usize, Error> {
         self.count(None)
     }
@@ -468,7 +469,7 @@ impl DiskStore {
     /// when there were no writes for ten seconds. Nothing is closed that is in use at this moment.
     ///
     /// # Errors
-    /// Those of [`sync`](DiskStore::sync).
+    /// The errors of [`sync`](DiskStore::sync).
     pub fn close_logs(&self) -> Result<(), Error> {
         self.engine().writer.close_logs().map(|_| ())
     }
@@ -512,7 +513,7 @@ impl DiskStore {
     /// complete part of the compaction is kept, and it goes on later.
     ///
     /// # Errors
-    /// Those of [`compact`](DiskStore::compact).
+    /// The errors of [`compact`](DiskStore::compact).
     pub fn compact_with(&self, on_progress: &mut OnProgress<'_>) -> Result<(), Error> {
         let last_seq = self.flush_all()?;
         let state = self.state();
@@ -548,7 +549,7 @@ impl DiskStore {
     /// removes files. Returns `true` if there was anything to do.
     ///
     /// # Errors
-    /// Those of [`compact`](DiskStore::compact).
+    /// The errors of [`compact`](DiskStore::compact).
     pub fn work(&self) -> Result<bool, Error> {
         let _guard = self.state().directory_lock.acquire()?;
         self.owner.worker.work()
@@ -562,7 +563,7 @@ impl DiskStore {
     /// rewrite a large run for the sake of a small one.
     ///
     /// # Errors
-    /// Those of [`compact`](DiskStore::compact).
+    /// The errors of [`compact`](DiskStore::compact).
     pub fn settle(&self) -> Result<(), Error> {
         let last_seq = self.flush_all()?;
         let state = self.state();
@@ -633,8 +634,9 @@ impl DiskStore {
     /// which they were written. So only new files are copied.
     ///
     /// # Errors
-    /// Those of [`checkpoint`](DiskStore::checkpoint); [`Error::Missing`] and [`Error::Corrupt`]
-    /// if there is no earlier checkpoint in that directory, or one that cannot be read.
+    /// The errors of [`checkpoint`](DiskStore::checkpoint); [`Error::Missing`] and
+    /// [`Error::Corrupt`] if there is no earlier checkpoint in that directory, or one that cannot
+    /// be read.
     pub fn checkpoint_in(
         &self,
         target: &StoreDirectory,

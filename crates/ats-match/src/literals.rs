@@ -92,7 +92,7 @@ impl<H: Host> Program<H> {
         is_read
     }
 
-    /// A number that clauses with the same literals have in common:
+    /// Returns a number that clauses with the same literals have in common:
     /// [`Shape::hash_with_literals`]. O(size of the clause).
     #[must_use]
     pub fn hash_with_literals(&self) -> u64 {
@@ -131,7 +131,7 @@ impl<H: Host> Program<H> {
         }
     }
 
-    /// All uses of immediates that `literal` knows.
+    /// Returns all uses of immediates that `literal` knows.
     fn uses(&mut self, literal: impl Fn(u64) -> Option<u32>) -> Vec<Use> {
         let (code, spec) = (&mut self.code, &self.spec);
         let constant = |constant: Constant| spec.constant(constant).immediate();
@@ -240,7 +240,7 @@ impl Reader<'_> {
 }
 
 impl Op {
-    /// The immediate that the operation has, if it has one.
+    /// Returns the immediate of the operation, if it has one.
     fn immediate_mut(&mut self) -> Option<&mut u64> {
         match self {
             Op::ElementIs { word, .. }

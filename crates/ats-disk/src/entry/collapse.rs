@@ -46,7 +46,7 @@ pub(crate) fn merge(
 /// Merges more than two values of a key at once, if the operator can; the oldest comes first.
 ///
 /// # Errors
-/// Those of [`merge`].
+/// The errors of [`merge`].
 fn merge_all(
     operator: &dyn MergeOperator,
     key: &[u8],
@@ -181,8 +181,8 @@ impl Chain {
     /// [`value`](Chain::value).
     ///
     /// # Errors
-    /// Those of [`value`](Chain::value). The entries stay exactly as they were then, at the bottom,
-    /// too.
+    /// The errors of [`value`](Chain::value). The entries stay exactly as they were then, at the
+    /// bottom, too.
     pub(crate) fn collapse(
         &mut self,
         key: &[u8],

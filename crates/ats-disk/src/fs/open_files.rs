@@ -240,7 +240,7 @@ impl ReadFile {
     /// Opens a file.
     ///
     /// # Errors
-    /// Those of [`Directory::open`].
+    /// The errors of [`Directory::open`].
     pub(super) fn open(directory: Arc<dyn Directory>, name: &str) -> io::Result<Self> {
         let slot = Slot {
             directory,

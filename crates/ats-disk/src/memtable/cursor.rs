@@ -1,7 +1,7 @@
 //! The walk over a memtable.
 //!
-//! It copies some keys with their entries, and lends them out until they are used up: so the thread
-//! is pinned for some microseconds at a time, however long the caller works on each key.
+//! The cursor copies some keys with their entries, and lends them until they are used up: the
+//! thread is pinned for some microseconds at a time, however long the caller works on each key.
 
 use super::versions::History;
 use super::{Memtable, Reading};

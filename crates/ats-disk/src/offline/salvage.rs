@@ -75,7 +75,7 @@ impl Salvage {
     /// whole.
     ///
     /// # Errors
-    /// None for damage; [`Error::Io`] and [`Error::Corrupt`] if bytes that were read at first
+    /// No error for damage; [`Error::Io`] and [`Error::Corrupt`] if bytes that were read at first
     /// cannot be read again.
     pub fn new(survey: &Survey) -> Result<Self, Error> {
         Salvage::with_progress(survey, &mut |_| ControlFlow::Continue(()))?
@@ -86,7 +86,7 @@ impl Salvage {
     /// it is broken off.
     ///
     /// # Errors
-    /// Those of [`new`](Salvage::new).
+    /// The errors of [`new`](Salvage::new).
     pub fn with_progress(
         survey: &Survey,
         on_progress: &mut OnProgress<'_>,
@@ -130,7 +130,7 @@ impl Salvage {
     /// Returns the next record, in the order of keys. `None` at the end.
     ///
     /// # Errors
-    /// Those of [`new`](Salvage::new).
+    /// The errors of [`new`](Salvage::new).
     #[expect(
         clippy::should_implement_trait,
         reason = "it is used as other walks of this crate are"

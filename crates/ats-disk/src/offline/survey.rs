@@ -147,8 +147,8 @@ impl Survey {
     /// that they can be read when they were removed.
     ///
     /// # Errors
-    /// Those of [`new`](Survey::new) but [`Error::Locked`]; [`Error::Io`] if there are more files
-    /// than the process may have open.
+    /// The errors of [`new`](Survey::new) but [`Error::Locked`]; [`Error::Io`] if there are more
+    /// files than the process may have open.
     pub fn live(file_system: Arc<dyn FileSystem>, directory: &Path) -> Result<Self, Error> {
         let held = live::hold(file_system, directory)?;
         Ok(Survey {
@@ -166,7 +166,7 @@ impl Survey {
     /// Like [`new`](Survey::new), of a directory that is open and locked.
     ///
     /// # Errors
-    /// Those of [`new`](Survey::new).
+    /// The errors of [`new`](Survey::new).
     pub fn of(directory: StoreDirectory) -> Result<Self, Error> {
         let names = directory.names()?;
         let is_ours = |name: &String| {
@@ -284,7 +284,7 @@ impl Survey {
     /// Reads a file whole that is beside those of the store; `None` if it is not there.
     ///
     /// # Errors
-    /// Those of [`StoreDirectory::read`].
+    /// The errors of [`StoreDirectory::read`].
     pub fn read(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
         self.directory.read(name)
     }

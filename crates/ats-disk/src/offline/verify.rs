@@ -38,7 +38,7 @@ pub struct Report {
 /// is missing.
 ///
 /// # Errors
-/// None for damage of the store.
+/// No error stands for damage of the store.
 pub fn verify(survey: &Survey, on_progress: &mut OnProgress<'_>) -> Result<Report, Error> {
     let mut report = Report {
         faults: survey.faults().to_vec(),

@@ -94,7 +94,7 @@ impl Diff {
     /// Returns the next difference. `None` at the end.
     ///
     /// # Errors
-    /// Those of [`Snapshot::get`]. After one the walk may be made anew.
+    /// The errors of [`Snapshot::get`]. After one the walk may be made anew.
     #[expect(
         clippy::should_implement_trait,
         reason = "what it lends lives until the next call"
@@ -111,7 +111,7 @@ impl Diff {
     /// Looks at the next key that may have a difference. Returns `false` at the end.
     ///
     /// # Errors
-    /// Those of [`next`](Diff::next).
+    /// The errors of [`next`](Diff::next).
     pub fn step(&mut self) -> Result<bool, Error> {
         let may_block = Some(MayBlock::here());
         if !self.has_begun {

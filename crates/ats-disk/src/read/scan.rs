@@ -194,8 +194,8 @@ impl Scan {
     /// Like [`next`](Scan::next), but does not block.
     ///
     /// # Errors
-    /// Those of [`next`](Scan::next), and [`Error::WouldBlock`], after which the walk is at its
-    /// end.
+    /// The errors of [`next`](Scan::next), and [`Error::WouldBlock`], after which the walk is at
+    /// its end.
     pub fn try_next(&mut self) -> Result<Option<Record<'_>>, Error> {
         self.advance(None)
     }

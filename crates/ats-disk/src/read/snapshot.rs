@@ -98,7 +98,7 @@ impl Snapshot {
     /// Returns the value of a key.
     ///
     /// # Errors
-    /// Those of [`DiskStore::get`](crate::DiskStore::get), and [`Error::Expired`].
+    /// The errors of [`DiskStore::get`](crate::DiskStore::get), and [`Error::Expired`].
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
         let mut value = None;
         self.get_with(key, &mut |bytes| value = Some(bytes.to_vec()))?;
@@ -108,7 +108,7 @@ impl Snapshot {
     /// Lends the value of a key to `read`. Returns `true` if there is one.
     ///
     /// # Errors
-    /// Those of [`get`](Snapshot::get).
+    /// The errors of [`get`](Snapshot::get).
     pub fn get_with(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
         self.read(Some(MayBlock::here()), key, read)
     }
@@ -116,7 +116,7 @@ impl Snapshot {
     /// Like [`get_with`](Snapshot::get_with), but does not block.
     ///
     /// # Errors
-    /// Those of [`get`](Snapshot::get), and [`Error::WouldBlock`].
+    /// The errors of [`get`](Snapshot::get), and [`Error::WouldBlock`].
     pub fn try_get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool, Error> {
         self.read(None, key, read)
     }
@@ -160,7 +160,7 @@ impl Snapshot {
     /// the key of the first record, and below the high end. It need not be a key.
     ///
     /// # Errors
-    /// Those of [`get`](Snapshot::get).
+    /// The errors of [`get`](Snapshot::get).
     pub fn median(&self, key_range: KeyRange<'_>) -> Result<Option<Vec<u8>>, Error> {
         self.find_median(Some(MayBlock::here()), key_range)
     }
@@ -168,7 +168,7 @@ impl Snapshot {
     /// Like [`median`](Snapshot::median), but does not block.
     ///
     /// # Errors
-    /// Those of [`get`](Snapshot::get), and [`Error::WouldBlock`].
+    /// The errors of [`get`](Snapshot::get), and [`Error::WouldBlock`].
     pub fn try_median(&self, key_range: KeyRange<'_>) -> Result<Option<Vec<u8>>, Error> {
         self.find_median(None, key_range)
     }
@@ -189,7 +189,7 @@ impl Snapshot {
     /// Returns a walk over the records of a range.
     ///
     /// # Errors
-    /// Those of [`get`](Snapshot::get).
+    /// The errors of [`get`](Snapshot::get).
     pub fn scan(&self, key_range: KeyRange<'_>, direction: Direction) -> Result<Scan, Error> {
         Scan::new(Arc::clone(&self.pinned), key_range, direction)
     }

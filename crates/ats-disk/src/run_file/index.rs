@@ -6,7 +6,7 @@
 //!
 //! In memory, the common prefix of all separators is taken away, and the next eight bytes of each
 //! are a number, its *head*. A lookup is a binary search over heads, which lie beside each other.
-//! It looks at the separators themselves only where a head is equal to that of the key.
+//! The search looks at the separators themselves only where a head is equal to that of the key.
 //!
 //! A file has two levels of them: the top has its parts, and each part has its blocks, about a
 //! hundred. One level would need 16,000 entries for 64 MiB of blocks of 4 KiB, with the filter
