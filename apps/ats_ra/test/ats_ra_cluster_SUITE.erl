@@ -99,14 +99,30 @@ leader(#{members := Members} = Setting, Name) ->
 %% Waits until all members have the same, and returns that.
 settled(#{members := Members} = Setting, Name) ->
     Get = fun() -> lists:usort([at(Setting, Node, contents, [Name]) || Node <- Members]) end,
-    ok = ats_cluster:wait_until(
-        fun() ->
-            %% Waits until all logged commands are applied.
-            _ = leader(Setting, Name),
-            length(Get()) =:= 1
-        end,
-        maps:get(settle_ms, Setting, ?SETTLE_MS)
-    ),
+    try
+        ok = ats_cluster:wait_until(
+            fun() ->
+                %% Waits until all logged commands are applied.
+                _ = leader(Setting, Name),
+                length(Get()) =:= 1
+            end,
+            maps:get(settle_ms, Setting, ?SETTLE_MS)
+        )
+    catch
+        error:Reason ->
+            %% What distinguishes the members, for a reader of the log.
+            States = [
+                {Node, ask(Setting, ra, key_metrics, [{Name, Node}])}
+             || Node <- Members
+            ],
+            Contents = [at(Setting, Node, contents, [Name]) || Node <- Members],
+            Differences = [
+                {Key, [maps:get(Key, Content, none) || Content <- Contents]}
+             || Key <- lists:usort(lists:append([maps:keys(Content) || Content <- Contents])),
+                length(lists:usort([maps:get(Key, Content, none) || Content <- Contents])) > 1
+            ],
+            error({Reason, Name, States, length(Differences), lists:sublist(Differences, 20)})
+    end,
     hd(Get()).
 
 %% ----- cases -----
