@@ -32,9 +32,6 @@ check "dependencies of the release" release_has_no_rivals
 check "clippy of the models" env RUSTFLAGS="--cfg loom" \
     cargo clippy -p ats-sync -p ats-mem -p ats-rivals --all-targets --locked \
     --target-dir "$target/loom" -- -D warnings
-check "clippy of the schedules" env RUSTFLAGS="--cfg shuttle" \
-    cargo clippy -p ats-mem -p ats-rivals -p ats --all-targets --locked \
-    --target-dir "$target/shuttle" -- -D warnings
 check "clippy of the build that counts" env RUSTFLAGS="--cfg counted" \
     cargo clippy --manifest-path bench/Cargo.toml -p ats-bench-scaling --all-targets --locked \
     --target-dir "$target/counted" -- -D warnings

@@ -13,9 +13,10 @@
 # status 77 cannot be run on this machine, and its log says why.
 #
 # Rows of stages run beside each other, because much of what tests and compilers do keeps one
-# processor busy or waits. The rows of a whole run are about equally long. Stages that measure time
-# come after them, alone. Behind each stage stands how long it took, and how much of that a
-# processor has worked for it.
+# processor busy or waits. The rows of a whole run are about equally long. They begin with stages
+# that need nothing but cargo, while the application is built. Stages that measure time come after
+# the rows, alone. Behind each stage stands how long it took, and how much of that a processor has
+# worked for it.
 set -u
 cd "$(dirname "$0")/.."
 
@@ -99,7 +100,7 @@ models_stage() {
 # The stores of records under a scheduler that looks for the interleavings that break them. A build
 # of its own, too.
 schedules_stage() {
-    limited 1200 env RUSTFLAGS="--cfg shuttle" cargo test --workspace --locked \
+    limited 1200 env RUSTFLAGS="--cfg shuttle -D warnings" cargo test --workspace --locked \
         --test shuttle --test linear --target-dir "$target/shuttle"
 }
 
@@ -216,14 +217,15 @@ programs_stage() {
 }
 
 # Programs of users: a storage of openraft, and programs beside those with other crates. Apart,
-# because they need what nothing else of the project does.
-users_stage() {
+# because they need what nothing else of the project does, and not optimised, because they need much.
+users_stage() (
+    export CARGO_PROFILE_DEV_OPT_LEVEL=0
     limited 1800 cargo test --manifest-path examples/openraft/Cargo.toml --locked \
         --target-dir "$target/openraft"
     openraft=$?
     limited 1800 cargo test --manifest-path bench/Cargo.toml -p ats-bench-programs --locked \
         --target-dir "$target/bench" && return "$openraft"
-}
+)
 
 # The library for systems with musl.
 musl_stage() {
@@ -354,10 +356,22 @@ count_work() {
         print int(60 * (parts[1] + parts[3]) + parts[2] + parts[4]) }' "$logs/$name.times")
 }
 
+# A row of stages, in which the word `built` stands before those that need what `build` makes.
 row() {
     for name in $1; do
-        stage "$name"
+        case $name in
+            built) await_build ;;
+            *) stage "$name" ;;
+        esac
     done
+}
+
+await_build() {
+    until [ -e "$logs/built" ]; do
+        sleep 1
+    done
+    export ATS_RELEASE="$PWD/_build/default/lib/ats"
+    [ ! -x "$target/debug/ats" ] || export ATS_COMMAND="$(realpath "$target/debug/ats")"
 }
 
 # `begin LIST`: the stages, each after the other, beside what else has begun.
@@ -370,14 +384,10 @@ begin() {
 # What stages want that must not be built by two of them at the same time: the application, the one
 # that tests force tables of, and the command.
 build() {
-    (limited 1800 rebar3 as test compile) >"$logs/build-test.log" 2>&1 &
-    running_rows="$running_rows $!"
-    building=$!
+    limited 1800 rebar3 as test compile >"$logs/build-test.log" 2>&1 || cat "$logs/build-test.log"
     (limited 1800 rebar3 compile && limited 1200 cargo build --workspace --locked --bins) \
         >"$logs/build.log" 2>&1 || cat "$logs/build.log"
-    wait "$building" || cat "$logs/build-test.log"
-    export ATS_RELEASE="$PWD/_build/default/lib/ats"
-    [ ! -x "$target/debug/ats" ] || export ATS_COMMAND="$(realpath "$target/debug/ats")"
+    touch "$logs/built"
 }
 
 running_rows=""
@@ -392,19 +402,24 @@ trap interrupted INT TERM HUP
 programs="" suites="" nodes="" alone=""
 for part; do
     case $part in
-        quick) programs="units" suites="contract" ;;
-        usual) programs="$programs smoke rust" suites="$suites erlang" ;;
+        quick) programs="units" suites="built contract" ;;
+        usual) programs="$programs rust built smoke" suites="$suites built erlang" ;;
         deep)
-            programs="$programs models stops"
-            suites="$suites long"
-            nodes="ra cluster mnesia programs otp otp27 musl schedules counts users report"
+            programs="models $programs stops"
+            suites="$suites built long"
+            nodes="users schedules built ra cluster mnesia programs otp otp27 musl counts report"
             alone="timing"
             ;;
         check) suites="$suites check" ;;
         *) echo "scripts/test.sh: there is no part $part" >&2 && exit 2 ;;
     esac
 done
-[ "$suites" = " check" ] || build
+case " $programs $suites $nodes " in
+    *" built "*)
+        build &
+        running_rows=" $!"
+        ;;
+esac
 begin "$programs"
 begin "$suites"
 begin "$nodes"

@@ -92,15 +92,15 @@ fn lies_to_a_toy_are_caught() {
 
 #[test]
 fn stops_lose_nothing_that_was_synced() {
-    let visited = all_are_right::<DiskStore>(0..30);
-    assert!(visited > 15_000, "{visited}");
+    let visited = all_are_right::<DiskStore>(0..15);
+    assert!(visited > 7_500, "{visited}");
 }
 
 /// Keys with many values are as whole as others, and values stay in their order.
 #[test]
 fn stops_lose_nothing_of_bags() {
-    let visited = all_are_right::<BagStore>(1..6);
-    assert!(visited > 15_000, "{visited}");
+    let visited = all_are_right::<BagStore>(1..3);
+    assert!(visited > 6_000, "{visited}");
 }
 
 #[test]

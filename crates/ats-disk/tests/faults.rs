@@ -90,7 +90,7 @@ fn toys_with_injected_faults_are_caught() {
 #[test]
 fn calls_that_fail_lose_nothing() {
     let (start, mut failed) = (Instant::now(), 0);
-    for seed in Case::seeds(0..4) {
+    for seed in Case::seeds(0..2) {
         let broken = Broken::random(seed, 20);
         let mut runs = fail::<DiskStore>(&broken);
         // A signal makes no call fail; descriptors may be used up for a moment, or for long.
@@ -104,7 +104,7 @@ fn calls_that_fail_lose_nothing() {
         failed += runs.unwrap_or_else(|wrong| panic!("{wrong}"));
     }
     println!("{failed} failed calls in {:?}", start.elapsed());
-    assert!(failed > 3000, "{failed}");
+    assert!(failed > 1500, "{failed}");
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn a_full_disk_is_survived() {
 #[test]
 fn flipped_bits_are_found() {
     let (start, mut bits, mut errors) = (Instant::now(), 0, 0);
-    for seed in Case::seeds(0..3) {
+    for seed in Case::seeds(0..2) {
         for close in [true, false] {
             let broken = Broken::random(seed, 20).flip::<DiskStore>(close);
             let (more, more_errors) = broken.unwrap_or_else(|wrong| panic!("{wrong}"));
@@ -153,13 +153,13 @@ fn flipped_bits_are_found() {
         "{bits} bits, of which {errors} made errors, in {:?}",
         start.elapsed()
     );
-    assert!(bits > 50_000 && errors > 50_000, "{bits} {errors}");
+    assert!(bits > 30_000 && errors > 30_000, "{bits} {errors}");
 }
 
 #[test]
 fn what_is_left_of_a_damaged_store_is_saved() {
     let (start, mut all) = (Instant::now(), Counts::default());
-    for seed in Case::seeds(0..3) {
+    for seed in Case::seeds(0..2) {
         for close in [true, false] {
             let saved = Broken::random(seed, 20).salvage(close);
             let saved = saved.unwrap_or_else(|wrong| panic!("{wrong}"));
@@ -171,7 +171,7 @@ fn what_is_left_of_a_damaged_store_is_saved() {
     }
     println!("{all:?} in {:?}", start.elapsed());
     assert!(
-        all.damaged > 30_000 && all.whole > all.damaged / 4,
+        all.damaged > 20_000 && all.whole > all.damaged / 4,
         "{all:?}"
     );
     assert!(all.records.0 > all.records.1 / 3 * 2, "{all:?}");

@@ -176,20 +176,18 @@ fn large() -> Term {
 #[test]
 fn making_a_large_object_lets_the_epoch_advance() {
     let object = Term::from((1_i64, large()));
-    for kind in ALL_TYPES {
-        for compressed in [false, true] {
-            let table = TermTable::new(kind, 1).compressed(compressed);
-            let graces = most_graces(40, || {
-                let mut work = Workspace::new();
-                // If the thread was pinned all the time, there would be one grace for each
-                // operation at most.
-                for _ in 0..8 {
-                    assert_eq!(table.insert(&object, &mut work), Ok(()));
-                    assert_eq!(table.delete_object(&object, &mut work), Ok(()));
-                }
-            });
-            assert!(graces > 40, "{graces} graces, {kind:?}");
-        }
+    for (at, kind) in ALL_TYPES.into_iter().enumerate() {
+        let table = TermTable::new(kind, 1).compressed(at % 2 == 1);
+        let graces = most_graces(40, || {
+            let mut work = Workspace::new();
+            // If the thread was pinned all the time, there would be one grace for each operation
+            // at most.
+            for _ in 0..8 {
+                assert_eq!(table.insert(&object, &mut work), Ok(()));
+                assert_eq!(table.delete_object(&object, &mut work), Ok(()));
+            }
+        });
+        assert!(graces > 40, "{graces} graces, {kind:?}");
     }
 }
 
