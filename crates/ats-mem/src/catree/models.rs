@@ -151,7 +151,7 @@ fn a_writer_meets_a_split() {
 
 #[test]
 fn a_writer_meets_a_join() {
-    check(2, || {
+    check_long(|| {
         let tree = two_bases(&EVEN);
         together(
             &tree,

@@ -169,7 +169,7 @@ fn a_search_meets_a_split_and_a_join() {
 /// A walk meets what stays exactly once, although its bucket becomes two, or one of two.
 fn a_walk_meets(buckets: usize, change: impl Fn(&Table) + Copy + Send + Sync + 'static) {
     let stay = of_bucket_0(1, 1);
-    check(2, move || {
+    check_long(move || {
         let table = fill_table(&stay, 3);
         quietly(|| (buckets..3).for_each(|_| move_together(&table)));
         let expected = sort(&stay);
@@ -192,7 +192,7 @@ fn a_walk_meets_a_join() {
 fn a_step_meets(buckets: usize, change: impl Fn(&Table) + Copy + Send + Sync + 'static) {
     let stay = of_bucket_0(1, 1);
     let (from, to) = (stay[0], stay[1]);
-    check(2, move || {
+    check_long(move || {
         let table = fill_table(&stay, 3);
         quietly(|| (buckets..3).for_each(|_| move_together(&table)));
         together(&table, change, |table| {
@@ -258,7 +258,7 @@ fn a_search_meets_a_segment_that_goes() {
 fn a_search_meets_a_chain_that_gets_shorter() {
     let all: Vec<u64> = ending_in(0, 1).take(5).collect();
     let (goes, stays) = (all[2], all[4]);
-    check(2, move || {
+    check_long(move || {
         let table = fill_table(&all, 2);
         // Now two lines behind the first have one record each.
         quietly(|| remove(&table, all[3]));
@@ -352,7 +352,7 @@ fn a_removal_meets_a_fixation() {
 /// One key that comes and one that goes, beside each other: a size is that of a moment.
 #[test]
 fn a_size_beside_writers() {
-    check(2, || {
+    check_long(|| {
         let table = fill_table(&of_bucket_0(1, 1), 2);
         let gone = numbers(&table)[0];
         let new = ending_in(1, 1).next().expect("there are more");
