@@ -96,34 +96,49 @@ leader(#{members := Members} = Setting, Name) ->
     {ok, _, {Name, Leader}} = ask(Setting, ra, members, [Servers]),
     Leader.
 
-%% Waits until all members have the same, and returns that.
-settled(#{members := Members} = Setting, Name) ->
-    Get = fun() -> lists:usort([at(Setting, Node, contents, [Name]) || Node <- Members]) end,
-    try
-        ok = ats_cluster:wait_until(
-            fun() ->
-                %% Waits until all logged commands are applied.
-                _ = leader(Setting, Name),
-                length(Get()) =:= 1
-            end,
-            maps:get(settle_ms, Setting, ?SETTLE_MS)
-        )
-    catch
-        error:Reason ->
-            %% What distinguishes the members, for a reader of the log.
-            States = [
-                {Node, ask(Setting, ra, key_metrics, [{Name, Node}])}
-             || Node <- Members
-            ],
-            Contents = [at(Setting, Node, contents, [Name]) || Node <- Members],
-            Differences = [
-                {Key, [maps:get(Key, Content, none) || Content <- Contents]}
-             || Key <- lists:usort(lists:append([maps:keys(Content) || Content <- Contents])),
-                length(lists:usort([maps:get(Key, Content, none) || Content <- Contents])) > 1
-            ],
-            error({Reason, Name, States, length(Differences), lists:sublist(Differences, 20)})
+%% Waits until all members have the same objects, and returns them. Releases of `ra' up to 2.16.1
+%% can stop to send to a member that got an old snapshot (pull request 508 of rabbitmq/ra), so the
+%% leader and a member that is behind it start again, once.
+settled(Setting, Name) -> settled(Setting, Name, _CanRestart = true).
+
+settled(#{members := Members} = Setting, Name, CanRestart) ->
+    Get = fun() -> [at(Setting, Node, contents, [Name]) || Node <- Members] end,
+    AreEqual = fun() ->
+        %% Waits until all logged commands are applied.
+        _ = leader(Setting, Name),
+        length(lists:usort(Get())) =:= 1
     end,
-    hd(Get()).
+    try ats_cluster:wait_until(AreEqual, maps:get(settle_ms, Setting, ?SETTLE_MS)) of
+        ok -> hd(Get())
+    catch
+        error:{not_within_ms, _} = Reason ->
+            Applied = [{Node, applied(Setting, {Name, Node})} || Node <- Members],
+            Last = lists:max([Index || {_, Index} <- Applied]),
+            case [Node || {Node, Index} <- Applied, Index < Last] of
+                [_ | _] = Behind when CanRestart ->
+                    ct:pal("~p: ~p are behind: ~0p", [Name, Behind, Applied]),
+                    [
+                        ok = at(Setting, Node, start_again, [Name])
+                     || Node <- lists:usort([leader(Setting, Name) | Behind])
+                    ],
+                    settled(Setting, Name, false);
+                _ ->
+                    Differences = differences(Get()),
+                    error({Reason, Name, Applied, length(Differences),
+                           lists:sublist(Differences, 20)})
+            end
+    end.
+
+%% Returns the index of the last entry that a member has applied.
+applied(Setting, Server) ->
+    {ok, {{Index, _Term}, _}, _} = ask(Setting, ra, local_query, [Server, fun erlang:is_map/1]),
+    Index.
+
+%% Returns the keys that members have different objects of, with those.
+differences(Contents) ->
+    Keys = lists:usort(lists:append([maps:keys(Content) || Content <- Contents])),
+    All = [{Key, [maps:get(Key, Content, none) || Content <- Contents]} || Key <- Keys],
+    [{Key, Objects} || {Key, Objects} <- All, length(lists:usort(Objects)) > 1].
 
 %% ----- cases -----
 
