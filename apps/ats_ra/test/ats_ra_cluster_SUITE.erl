@@ -96,12 +96,9 @@ leader(#{members := Members} = Setting, Name) ->
     {ok, _, {Name, Leader}} = ask(Setting, ra, members, [Servers]),
     Leader.
 
-%% Waits until all members have the same objects, and returns them. Releases of `ra' up to 2.16.1
-%% can stop to send to a member that got an old snapshot (pull request 508 of rabbitmq/ra), so the
-%% leader and a member that is behind it start again, once.
-settled(Setting, Name) -> settled(Setting, Name, _CanRestart = true).
-
-settled(#{members := Members} = Setting, Name, CanRestart) ->
+%% Waits until all members have the same objects, and returns them. Otherwise raises the index that
+%% each has applied, and keys that differ.
+settled(#{members := Members} = Setting, Name) ->
     Get = fun() -> [at(Setting, Node, contents, [Name]) || Node <- Members] end,
     AreEqual = fun() ->
         %% Waits until all logged commands are applied.
@@ -113,20 +110,8 @@ settled(#{members := Members} = Setting, Name, CanRestart) ->
     catch
         error:{not_within_ms, _} = Reason ->
             Applied = [{Node, applied(Setting, {Name, Node})} || Node <- Members],
-            Last = lists:max([Index || {_, Index} <- Applied]),
-            case [Node || {Node, Index} <- Applied, Index < Last] of
-                [_ | _] = Behind when CanRestart ->
-                    ct:pal("~p: ~p are behind: ~0p", [Name, Behind, Applied]),
-                    [
-                        ok = at(Setting, Node, start_again, [Name])
-                     || Node <- lists:usort([leader(Setting, Name) | Behind])
-                    ],
-                    settled(Setting, Name, false);
-                _ ->
-                    Differences = differences(Get()),
-                    error({Reason, Name, Applied, length(Differences),
-                           lists:sublist(Differences, 20)})
-            end
+            Different = differences(Get()),
+            error({Reason, Name, Applied, length(Different), lists:sublist(Different, 20)})
     end.
 
 %% Returns the index of the last entry that a member has applied.

@@ -1,15 +1,17 @@
-%% The library `ra' as Debian has it, with two faults mended that made consistent reads of 2.2.0
-%% stale. Later releases have both (2.4.6, pull requests 340 and 342 of rabbitmq/ra):
+%% The library `ra' as Debian has it, release 2.2.0, with three faults mended. Later releases have
+%% not the faults (pull requests 340, 342 and 470 of rabbitmq/ra):
 %%
 %% - A server that becomes leader may answer before the first entry of its term is committed, so
-%%   without the commands that the leader before it had answered.
-%% - Confirmations of members in an earlier term count in a later one.
+%%   without the commands that the leader before it had answered. Consistent reads are stale then.
+%% - Confirmations of members in an earlier term count in a later one, with the same result.
+%% - A member whose leader ends in the middle of a snapshot waits for the rest of it for ever:
+%%   messages of the next leader change nothing but the time at which it would give up.
 -module(ats_ra_mended).
 
 -export([write/2]).
 
 %% The number of places at which expressions change.
--define(PLACES, 2).
+-define(PLACES, 3).
 
 %% Writes the mended module of a folder of beams into another one.
 -spec write(From :: file:filename(), To :: file:filename()) -> ok.
@@ -22,6 +24,8 @@ write(From, To) ->
     {ok, Module, Binary} = compile:forms(Mended, [debug_info]),
     file:write_file(filename:join(To, filename:basename(Beam)), Binary).
 
+mend({function, At, handle_receive_snapshot, 2, Clauses}, Places) ->
+    {{function, At, handle_receive_snapshot, 2, [give_up() | Clauses]}, Places + 1};
 mend({map, At, Map, [Field] = Fields}, Places) ->
     case Field of
         {map_field_assoc, _, {atom, _, leader_id}, {var, _, 'Id'}} ->
@@ -51,5 +55,15 @@ mend_list([Part | Parts], Places) ->
     {[Mended | Others], All};
 mend_list(End, Places) ->
     {End, Places}.
+
+%% A clause for entries of a later leader.
+give_up() ->
+    {ok, Tokens, _} = erl_scan:string("
+        handle_receive_snapshot(#append_entries_rpc{term = Term} = Rpc,
+                                #{current_term := Current} = State) when Term > Current ->
+            {follower, Follower, []} = handle_receive_snapshot(receive_snapshot_timeout, State),
+            {follower, Follower, [{next_event, Rpc}]}."),
+    {ok, {function, _, _, _, [Clause]}} = erl_parse:parse_form(Tokens),
+    Clause.
 
 field(At, Key, Value) -> {map_field_assoc, At, {atom, At, Key}, Value}.

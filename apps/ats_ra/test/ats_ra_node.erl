@@ -2,7 +2,7 @@
 %% calls.
 -module(ats_ra_node).
 
--export([start/1, restart/1, start_again/1, contents/1, code/1, load/1, run/1]).
+-export([start/1, restart/1, contents/1, code/1, load/1, run/1]).
 -export([start_clients/2, stop_clients/0]).
 
 %% Starts `ra' with its files in a folder.
@@ -17,12 +17,6 @@ start(Directory) ->
 -spec restart([atom()]) -> ok.
 restart(Names) ->
     lists:foreach(fun(Name) -> ok = ra:restart_server(default, {Name, node()}) end, Names).
-
-%% Stops a server of this node, and starts it again.
--spec start_again(atom()) -> ok.
-start_again(Name) ->
-    ok = ra:stop_server(default, {Name, node()}),
-    restart([Name]).
 
 %% Returns the objects of each key of the table of this node, in their order, and the index of the
 %% last applied entry.
