@@ -217,7 +217,8 @@ programs_stage() {
 }
 
 # Programs of users: a storage of openraft, and programs beside those with other crates. Apart,
-# because they need what nothing else of the project does, and not optimised, because they need much.
+# because they need crates that nothing else of the project does, and not optimised, because they
+# need many.
 users_stage() (
     export CARGO_PROFILE_DEV_OPT_LEVEL=0
     limited 1800 cargo test --manifest-path examples/openraft/Cargo.toml --locked \

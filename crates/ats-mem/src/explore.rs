@@ -8,7 +8,7 @@ pub(crate) fn check(switches: usize, model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-/// Runs a model that takes from thirty to a hundred times as long with two switches as with one: with
+/// Runs a model that takes thirty to a hundred times as long with two switches as with one: with
 /// one, or with two if `ATS_LONG_MODELS` is set in the environment.
 pub(crate) fn check_long(model: impl Fn() + Sync + Send + 'static) {
     let switches = 1 + usize::from(std::env::var_os("ATS_LONG_MODELS").is_some());
