@@ -44,6 +44,8 @@
                 disk = #{} :: #{term() => #{atom() => integer()}},
                 evicted = #{} :: #{{memory | disk, term()} => pos_integer()}}).
 
+-define(DEFAULTS, #{period => 10000, tables => 50, library => telemetry}).
+
 -define(STALL, [{count, stalls}, {microseconds, stalled_microseconds}]).
 -define(MERGE, [{count, merges}, {read_bytes, merge_read_bytes},
                 {written_bytes, merge_written_bytes}]).
@@ -53,7 +55,8 @@
 child_spec(Options) ->
     #{id => ?MODULE, start => {?MODULE, start_link, [Options]}}.
 
-%% @doc Starts the process. Fails with `{no_library, Module}' if there is no `telemetry'.
+%% @doc Starts the process. Fails with `{no_library, Module}' if there is no `telemetry', and with
+%% `{bad_option, Option}' if an option is unknown or has a wrong value.
 -spec start_link([option()]) -> gen_server:start_ret().
 start_link(Options) ->
     gen_server:start_link({local, ?MODULE}, ?MODULE, Options, []).
@@ -62,18 +65,40 @@ start_link(Options) ->
 -spec init([option()]) -> {ok, #state{}} | {stop, term()}.
 init(Options) ->
     process_flag(trap_exit, true),
-    Library = proplists:get_value(library, Options, telemetry),
-    case code:ensure_loaded(Library) of
-        {module, Library} ->
-            {ok, Handler} = ats_telemetry_handler:start_link(Library),
-            self() ! poll,
-            {ok, #state{period = proplists:get_value(period, Options, 10000),
-                        tables = proplists:get_value(tables, Options, 50),
-                        library = Library,
-                        handler = Handler}};
-        {error, _} ->
-            {stop, {no_library, Library}}
+    case settings(Options, ?DEFAULTS) of
+        #{period := Period, tables := Tables, library := Library} ->
+            _ = code:ensure_loaded(Library),
+            case erlang:function_exported(Library, execute, 3) of
+                true ->
+                    {ok, Handler} = ats_telemetry_handler:start_link(Library),
+                    self() ! poll,
+                    {ok, #state{period = Period, tables = Tables, library = Library,
+                                handler = Handler}};
+                false ->
+                    {stop, {no_library, Library}}
+            end;
+        {error, Option} ->
+            {stop, {bad_option, Option}}
     end.
+
+-spec settings([option()], Settings) -> Settings | {error, term()} when Settings :: map().
+settings([{Name, Value} = Option | Options], Settings) ->
+    case is_map_key(Name, Settings) andalso is_right(Name, Value) of
+        true -> settings(Options, Settings#{Name := Value});
+        false -> {error, Option}
+    end;
+settings([], Settings) ->
+    Settings;
+settings([Other | _], _) ->
+    {error, Other};
+settings(Other, _) ->
+    {error, Other}.
+
+%% A timer cannot wait for longer than 32 bits of milliseconds.
+-spec is_right(period | tables | library, term()) -> boolean().
+is_right(period, Period) -> is_integer(Period) andalso Period > 0 andalso Period < 1 bsl 32;
+is_right(tables, Tables) -> is_integer(Tables) andalso Tables >= 0;
+is_right(library, Library) -> is_atom(Library).
 
 %% @hidden
 -spec handle_call(term(), gen_server:from(), #state{}) -> {noreply, #state{}}.

@@ -9,7 +9,7 @@
 -export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
 -export([largest_first/1, others_are_one/1, events_of_tables/1, events_of_disk/1]).
 -export([evictions/1, full_scans/1, killed/1, killed_with_the_application/1, no_library/1]).
--export([names_that_look_alike/1, scraped/1, sheet/1, terminal/1]).
+-export([bad_options/1, names_that_look_alike/1, scraped/1, sheet/1, terminal/1]).
 %% Stand-ins for `telemetry', `prometheus', and an application.
 -export([execute/3, create_mf/4, start/2, stop/1]).
 
@@ -17,8 +17,8 @@ suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     [largest_first, others_are_one, events_of_tables, events_of_disk, evictions, full_scans,
-     killed, killed_with_the_application, no_library, names_that_look_alike, scraped, sheet,
-     terminal].
+     killed, killed_with_the_application, no_library, bad_options, names_that_look_alike, scraped,
+     sheet, terminal].
 
 init_per_testcase(_, Config) ->
     {ok, _} = application:ensure_all_started(ats),
@@ -201,14 +201,22 @@ has_handler() -> lists:member(ats_telemetry, logger:get_handler_ids()).
 
 no_library(_) ->
     process_flag(trap_exit, true),
-    ?assertEqual({error, {no_library, no_such_library}},
-                 ats_telemetry:start_link([{library, no_such_library}])),
+    [?assertEqual({error, {no_library, Library}}, ats_telemetry:start_link([{library, Library}]))
+     || Library <- [no_such_library, lists]],
     case code:which(telemetry) of
         non_existing ->
             ?assertEqual({error, {no_library, telemetry}}, ats_telemetry:start_link([]));
         _ ->
             ok
     end.
+
+bad_options(_) ->
+    process_flag(trap_exit, true),
+    [?assertEqual({error, {bad_option, Option}}, ats_telemetry:start_link([Option]))
+     || Option <- [{period, 0}, {period, x}, {period, 1 bsl 32}, {tables, -1}, {tables, all},
+                   {library, "telemetry"}, {periods, 1}, period]],
+    ?assertEqual({error, {bad_option, all}}, ats_telemetry:start_link([{tables, 1} | all])),
+    ?assertNot(has_handler()).
 
 %% ----- libraries of others -----
 
