@@ -740,13 +740,15 @@ snapshot(Table) ->
 %%
 %% Every function that reads a table reads a snapshot, {@link table/2} for queries of `qlc' too;
 %% every process may do so, also if the table is private. A function that changes a table fails with
-%% `badarg'. Steps and look-ups take as long as in the table; {@link nth/2}, {@link rank/2}, {@link
-%% range_count/3} and {@link slot/2} take the time of walking over the objects.
+%% `badarg', and so do {@link rename/2}, {@link give_away/3} and {@link setopts/2}. Steps and
+%% look-ups take as long as in the table; {@link nth/2}, {@link rank/2}, {@link range_count/3} and
+%% {@link slot/2} take the time of walking over the objects.
 %%
-%% A snapshot belongs to the caller, and ends with it. It also ends by {@link release/1}, and after
-%% `max_age' milliseconds, if that option is given. The oldest snapshot of a table ends when more
-%% memory is held back for its snapshots than its option `snapshot_memory' allows. Then functions
-%% that read it fail with `badarg', and the exception tells why. A snapshot outlives its table.
+%% A snapshot belongs to the caller, and ends with it. It also ends by {@link release/1}, if the
+%% caller deletes it by {@link delete/1}, and after `max_age' milliseconds, if that option is given.
+%% The oldest snapshot of a table ends when more memory is held back for its snapshots than its
+%% option `snapshot_memory' allows. Then functions that read it fail with `badarg', and the
+%% exception tells why. A snapshot outlives its table.
 %%
 %% Writers go on. Objects that they replace or remove stay in memory as long as a snapshot shows
 %% them: at most one version of a key for each snapshot. `info(Table, snapshots)' tells how much

@@ -16,6 +16,7 @@
     bound/1,
     closed/1,
     misuse/1,
+    functions_of_ats/1,
     walks_that_lose_it/1,
     large_differences/1,
     deleted_ranges/1,
@@ -31,7 +32,7 @@ suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     [oracle, merges, merged_by_a_module, accounts, many, owners, ages, bound, closed, misuse,
-     walks_that_lose_it, large_differences, deleted_ranges, read_only].
+     functions_of_ats, walks_that_lose_it, large_differences, deleted_ranges, read_only].
 
 init_per_testcase(Case, Config) ->
     ats_disk_lib:begin_case(Case, Config).
@@ -562,6 +563,48 @@ misuse(Config) ->
     ?assertEqual(#{3 => Released}, words(fun() -> dats:foldl(fun(_, A) -> A end, 0, S) end)),
     ?assertEqual(#{1 => Released}, words(fun() -> dats:insert(S, {1, 1}) end)),
     ?assertError(badarg, qlc:e(dats:table(S))).
+
+%% The functions of `ats' do not change a snapshot either, nor to whom it belongs.
+functions_of_ats(Config) ->
+    T = ats_disk_lib:open(Config, t, [{type, ordered_set}]),
+    ok = dats:insert(T, [{K, K} || K <- lists:seq(1, 9)]),
+    S = dats:snapshot(T),
+    Self = self(),
+    Other = spawn_link(fun() -> receive stop -> ok end end),
+    Calls = [
+        {insert, [S, {1, x}]}, {insert, [S, [{1, x}, {2, x}]]}, {insert, [S, []]},
+        {insert_new, [S, {10, x}]}, {insert_new, [S, [{10, x}, {11, x}]]}, {delete, [S, 1]},
+        {delete_object, [S, {1, 1}]}, {delete_all_objects, [S]}, {take, [S, 1]},
+        {take_first, [S]}, {take_last, [S]}, {take_all_objects, [S]},
+        {update_counter, [S, 1, 1]}, {update_counter, [S, 1, 1, {1, 1}]},
+        {update_element, [S, 1, {2, 2}]}, {merge, [S, 1, 1, sum]},
+        {select_delete, [S, [{'_', [], [true]}]]}, {select_delete, [S, [{{1, '_'}, [], [true]}]]},
+        {select_replace, [S, ?ALL]}, {select_take, [S, [{'_', [], [true]}]]},
+        {match_delete, [S, '_']}, {range_delete, [S, 1, 2]},
+        {rename, [S, other]}, {give_away, [S, Other, gift]},
+        {setopts, [S, {heir, Other, data}]}, {setopts, [S, [{protection, public}]]}
+    ],
+    Text = <<"the table is a snapshot, which can only be read">>,
+    Try = fun(F, A) ->
+        try {answer, apply(ats, F, A)}
+        catch Class:Reason:Stack ->
+            Words = ats_errors:format_error(Reason, Stack),
+            {Class, Reason, maps:map(fun(_, Message) -> iolist_to_binary(Message) end, Words)}
+        end
+    end,
+    [
+        begin
+            ?assertMatch({F, {error, badarg, #{1 := Text}}}, {F, Try(F, A)}),
+            [There] = ats_test_lib:parallel([fun() -> Try(F, A) end]),
+            ?assertMatch({F, {error, badarg, #{1 := Text}}}, {F, There})
+        end
+     || {F, A} <- Calls
+    ],
+    Other ! stop,
+    ?assertEqual(Self, dats:info(S, owner)),
+    ?assertMatch(#{number := 1}, dats:info(T, snapshots)),
+    ?assertEqual([{K, K} || K <- lists:seq(1, 9)], dats:tab2list(S)),
+    ok = dats:release(S).
 
 %% A snapshot that ends while it is read.
 walks_that_lose_it(Config) ->

@@ -128,6 +128,8 @@ pub enum Protection {
     Private = 2,
     /// Processes that may read the table of this snapshot may read it. Nobody writes.
     OfSource = 3,
+    /// Every process may read this snapshot. Nobody writes, and no property changes.
+    Snapshot = 4,
 }
 
 impl Protection {
@@ -137,7 +139,8 @@ impl Protection {
             0 => Protection::Public,
             1 => Protection::Protected,
             2 => Protection::Private,
-            _ => Protection::OfSource,
+            3 => Protection::OfSource,
+            _ => Protection::Snapshot,
         }
     }
 }

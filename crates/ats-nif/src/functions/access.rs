@@ -48,15 +48,13 @@ pub(super) fn check_readable<'g>(
     shared: &'g Shared,
     guard: &'g Guard,
 ) -> Result<&'g Shared, KnownAtom> {
-    let protection = shared.protection();
-    if protection == Protection::OfSource {
+    if shared.protection() == Protection::OfSource {
         return check_source(env, shared, guard);
     }
-    let for_all = protection != Protection::Private;
-    if is_allowed(env, shared, for_all) {
+    if may_read(env, shared) {
         return Ok(shared);
     }
-    refuse(env, shared, for_all, guard)
+    refuse(env, shared, may_read, guard)
 }
 
 /// Returns a query's snapshot if the caller may read its table.
@@ -72,7 +70,8 @@ fn check_source<'g>(
     Ok(shared)
 }
 
-/// Resolves a table that the caller may write.
+/// Resolves a table that the caller may write, or whose properties it may change. Nobody may do so
+/// with a snapshot.
 #[inline]
 pub(super) fn find_writable<'g>(
     env: Env<'_>,
@@ -80,11 +79,23 @@ pub(super) fn find_writable<'g>(
     guard: &'g Guard,
 ) -> Result<&'g Shared, KnownAtom> {
     let shared = resolve(term, guard)?;
-    let for_all = shared.protection() == Protection::Public;
-    if is_allowed(env, shared, for_all) {
+    if may_write(env, shared) {
         return Ok(shared);
     }
-    refuse(env, shared, for_all, guard)
+    refuse(env, shared, may_write, guard)
+}
+
+/// Resolves a table that the caller may delete: one that it may write, or a snapshot of its own.
+pub(super) fn find_deletable<'g>(
+    env: Env<'_>,
+    term: VmTerm<'g>,
+    guard: &'g Guard,
+) -> Result<&'g Shared, KnownAtom> {
+    let shared = resolve(term, guard)?;
+    if may_delete(env, shared) {
+        return Ok(shared);
+    }
+    refuse(env, shared, may_delete, guard)
 }
 
 /// Runs `work` on a table that the caller may write. `work` gets the guard under which the table
@@ -106,14 +117,32 @@ pub(super) fn with_writable<R>(
     work(shared, Some(&guard))
 }
 
-/// Returns `true` if the caller has the right, as any process or as the owner, and the table has
-/// not ended with its owner.
+/// Returns `true` if the caller may read the table, and the table has not ended with its owner. A
+/// query's snapshot is not asked about, as the table of that decides.
 #[inline]
-fn is_allowed(env: Env<'_>, shared: &Shared, for_all: bool) -> bool {
-    if for_all {
-        shared.has_living_owner(env)
-    } else {
-        shared.is_owner(env)
+fn may_read(env: Env<'_>, shared: &Shared) -> bool {
+    match shared.protection() {
+        Protection::Public | Protection::Protected | Protection::Snapshot => {
+            shared.has_living_owner(env)
+        }
+        Protection::Private | Protection::OfSource => shared.is_owner(env),
+    }
+}
+
+/// Returns `true` if the caller may write to the table, and the table has not ended with its owner.
+#[inline]
+fn may_write(env: Env<'_>, shared: &Shared) -> bool {
+    match shared.protection() {
+        Protection::Public => shared.has_living_owner(env),
+        Protection::Protected | Protection::Private => shared.is_owner(env),
+        Protection::Snapshot | Protection::OfSource => false,
+    }
+}
+
+fn may_delete(env: Env<'_>, shared: &Shared) -> bool {
+    match shared.protection() {
+        Protection::Public => shared.has_living_owner(env),
+        _ => shared.is_owner(env),
     }
 }
 
@@ -123,14 +152,14 @@ fn is_allowed(env: Env<'_>, shared: &Shared, for_all: bool) -> bool {
 fn refuse<'g>(
     env: Env<'_>,
     shared: &'g Shared,
-    for_all: bool,
+    is_allowed: fn(Env<'_>, &Shared) -> bool,
     guard: &Guard,
 ) -> Result<&'g Shared, KnownAtom> {
     if !lifetime::inherit_or_end(env, shared, guard) {
         Err(KnownAtom::Id)
-    } else if is_allowed(env, shared, for_all) {
+    } else if is_allowed(env, shared) {
         Ok(shared)
-    } else if shared.moment.is_some() && shared.protection() != Protection::Private {
+    } else if shared.moment.is_some() {
         Err(KnownAtom::Snapshot)
     } else {
         Err(KnownAtom::Access)

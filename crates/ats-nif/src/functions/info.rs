@@ -38,7 +38,7 @@ fn info<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     drop(admin);
     let protection = match shared.protection() {
         Protection::Public => KnownAtom::Public,
-        Protection::Protected => KnownAtom::Protected,
+        Protection::Protected | Protection::Snapshot => KnownAtom::Protected,
         Protection::Private | Protection::OfSource => KnownAtom::Private,
     };
     let full_scan = match shared.full_scan.answer() {

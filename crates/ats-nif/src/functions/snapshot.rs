@@ -101,7 +101,7 @@ fn snapshot<'e>(env: Env<'e>, [table, age]: [VmTerm<'e>; 2]) -> NifResult<'e> {
         named: false,
         protection: match is_query {
             true => Protection::OfSource,
-            false => Protection::Protected,
+            false => Protection::Snapshot,
         },
         reported: ReportedOptions {
             write_concurrency: WriteConcurrency::False,

@@ -1,6 +1,6 @@
 //! Functions on whole tables: create, delete, rename, fix, give away.
 
-use super::access::{find_readable, find_table, find_writable};
+use super::access::{find_deletable, find_readable, find_table, find_writable};
 use super::arguments::index;
 #[cfg(feature = "rivals")]
 use super::rival::on_rival;
@@ -285,7 +285,8 @@ fn setopts<'e>(env: Env<'e>, [table, options, leader]: [VmTerm<'e>; 3]) -> NifRe
 
 fn delete<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let shared = find_writable(env, table, &guard)?;
+    let shared = find_deletable(env, table, &guard)?;
+    let _earlier_reason = shared.id.set_released();
     if lifetime::delete(shared, &guard) {
         Ok(KnownAtom::True.word())
     } else {

@@ -41,7 +41,7 @@ fn disk_moment<'e>(env: Env<'e>, [table, age]: [VmTerm<'e>; 2]) -> NifResult<'e>
             shown: Shown::Disk(frozen.snapshot),
             source: shared.id.clone(),
         }),
-        ..recipe(&opened, frozen.store, Protection::Protected, caller)
+        ..recipe(&opened, frozen.store, Protection::Snapshot, caller)
     };
     let moment = lifetime::create(env, recipe, &guard)?;
     moment.id.begin_snapshot();
