@@ -748,7 +748,7 @@ snapshot(Table) ->
 %% caller deletes it by {@link delete/1}, and after `max_age' milliseconds, if that option is given.
 %% The oldest snapshot of a table ends when more memory is held back for its snapshots than its
 %% option `snapshot_memory' allows. Then functions that read it fail with `badarg', and the
-%% exception tells why. A snapshot outlives its table.
+%% exception tells why; `info' returns `undefined'. A snapshot outlives its table.
 %%
 %% Writers go on. Objects that they replace or remove stay in memory as long as a snapshot shows
 %% them: at most one version of a key for each snapshot. `info(Table, snapshots)' tells how much

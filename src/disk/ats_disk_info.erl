@@ -13,7 +13,9 @@ all(Name) ->
     case ats_disk_tables:options(Name) of
         undefined ->
             case ats_nif:moment_state(Name) of
-                {disk, _Table, _Owner, _Age} -> [{Item, item(Item, Name)} || Item <- ?OF_SNAPSHOT];
+                {disk, _Table, _Owner, _Age} ->
+                    unless_ended(Name, fun() -> [{Item, item(Item, Name)} || Item <- ?OF_SNAPSHOT]
+                                       end);
                 _ -> undefined
             end;
         _Options ->
@@ -25,11 +27,27 @@ item(Item, Name) ->
     case ats_disk_tables:options(Name) of
         undefined ->
             case ats_nif:moment_state(Name) of
-                {disk, _Table, _Owner, _Age} = Moment -> item_of_snapshot(Item, Name, Moment);
+                {disk, _Table, _Owner, _Age} = Moment ->
+                    unless_ended(Name, fun() -> item_of_snapshot(Item, Name, Moment) end);
                 _ -> undefined
             end;
         Options ->
             item(Item, Name, Options)
+    end.
+
+%% Returns `undefined' if the snapshot ends while it is described.
+-spec unless_ended(ats:tid(), fun(() -> Description)) -> Description | undefined.
+unless_ended(Snapshot, Describe) ->
+    Described = try Describe()
+                catch error:{ats_error, Cause} -> {refused, Cause}
+                end,
+    case {ats_nif:moment_state(Snapshot), Described} of
+        {{disk, _Table, _Owner, _Age}, {refused, Refusal}} ->
+            erlang:error({ats_error, Refusal});
+        {{disk, _Table, _Owner, _Age}, _} ->
+            Described;
+        _ ->
+            undefined
     end.
 
 -spec item_of_snapshot(term(), ats:tid(), {disk, ats:tid(), pid(), non_neg_integer()}) ->

@@ -478,6 +478,8 @@ how_a_snapshot_ends(_Config) ->
     ats_test_lib:until(fun() -> ats:info(T, snapshots) =:= none_left(1) end, 5000),
     ?assertEqual(<<"the snapshot has ended: it is older than its option `max_age' says">>,
                  Reason(Old)),
+    ?assertEqual([undefined || _ <- [all | info_items()]],
+                 [ats:info(Old) | [ats:info(Old, Item) || Item <- info_items()]]),
     true = ats:release(Old),
     Deleted = ats:snapshot(T),
     true = ats:delete(Deleted),
@@ -493,6 +495,10 @@ how_a_snapshot_ends(_Config) ->
     ?assertEqual([{a, 1}], ats:lookup(Forever, a)),
     ?assertEqual(false, lists:member(Forever, ats:all())),
     true = ats:release(Forever).
+
+info_items() ->
+    [size, memory, id, name, owner, heir, type, keypos, protection, node, snapshot_of, age, fixed,
+     safe_fixed, safe_fixed_monotonic_time, stats, snapshots, full_scan, binary].
 
 none_left(Evicted) ->
     #{number => 0, queries => 0, oldest => 0, memory => 0, evicted => Evicted}.

@@ -1,11 +1,11 @@
 //! The description of a table, and its adaptation.
 
-use super::access::find_table;
+use super::snapshot::{find_described, find_ending};
 use crate::atoms::{KnownAtom, boolean};
-use crate::call::NifResult;
+use crate::call::{NifResult, NoReply};
 use crate::env::{Env, VmWord};
 use crate::full_scan::FullScan;
-use crate::handle::{Admin, Protection, WriteConcurrency};
+use crate::handle::{Admin, Protection, Shared, WriteConcurrency};
 use crate::owner::Heir;
 use crate::vm_term::VmTerm;
 use crate::{nif, process, sys};
@@ -25,7 +25,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
 /// formats. Leaves out numbers that could make writers wait.
 fn info<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let Some(shared) = find_table(env, table, &guard)? else {
+    let Some(shared) = find_described(env, table, &guard)? else {
         return Ok(KnownAtom::Undefined.word());
     };
     let reported = &shared.reported;
@@ -82,27 +82,38 @@ fn info<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
 
 /// `size(Table)`: `undefined`, or the number of objects.
 fn size<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
-    let guard = ats_sync::pin();
-    Ok(match find_table(env, table, &guard)? {
-        Some(shared) => env.int(shared.table.len()? as i64),
-        None => KnownAtom::Undefined.word(),
-    })
+    number(env, table, |shared| Ok(shared.table.len()?))
 }
 
 /// `memory(Table)`: `undefined`, or the number of words of memory in use.
 fn memory<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
-    let guard = ats_sync::pin();
-    Ok(match find_table(env, table, &guard)? {
-        Some(shared) => env.int(shared.table.bytes()?.div_ceil(size_of::<usize>()) as i64),
-        None => KnownAtom::Undefined.word(),
+    number(env, table, |shared| {
+        Ok(shared.table.bytes()?.div_ceil(size_of::<usize>()))
     })
+}
+
+/// Returns `undefined`, or the number that `read` returns for the table.
+fn number<'e>(
+    env: Env<'e>,
+    table: VmTerm<'e>,
+    read: impl FnOnce(&Shared) -> Result<usize, NoReply>,
+) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let Some(shared) = find_described(env, table, &guard)? else {
+        return Ok(KnownAtom::Undefined.word());
+    };
+    match read(shared) {
+        // A snapshot may end while it is read.
+        Err(_) if find_ending(shared).is_some() => Ok(KnownAtom::Undefined.word()),
+        number => Ok(env.int(number? as i64)),
+    }
 }
 
 /// `stats(Table)`: `undefined`, or statistics of the adaptation to contention. Apart from `info`
 /// because it visits every base node of an `ordered_set`, and every lock of the other types.
 fn stats<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let Some(shared) = find_table(env, table, &guard)? else {
+    let Some(shared) = find_described(env, table, &guard)? else {
         return Ok(KnownAtom::Undefined.word());
     };
     let (shape, contended, uncontended) = if let Some(tree) = shared.table.adaptation() {
@@ -142,7 +153,7 @@ fn stats<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
 /// Uncontended}`.
 fn shape<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let Some(shared) = find_table(env, table, &guard)? else {
+    let Some(shared) = find_described(env, table, &guard)? else {
         return Ok(KnownAtom::Undefined.word());
     };
     let Some(nodes) = shared.table.shape() else {

@@ -15,6 +15,7 @@ use crate::vm_host::VmHost;
 use crate::vm_term::VmTerm;
 use crate::{lifetime, nif, process, sys};
 use ats::{Ending, KeptMoment, Reader};
+use ats_sync::Guard;
 use std::ffi::CStr;
 use std::ptr;
 use std::sync::Arc;
@@ -51,6 +52,17 @@ pub(super) fn find_ending(shared: &Shared) -> Option<KnownAtom> {
         },
     };
     why.or_else(|| shared.id.ending())
+}
+
+/// Resolves a table that is to be described; `None` if it does not exist, or is a snapshot that has
+/// ended.
+pub(super) fn find_described<'g>(
+    env: Env<'_>,
+    term: VmTerm<'g>,
+    guard: &'g Guard,
+) -> Result<Option<&'g Shared>, KnownAtom> {
+    let found = find_table(env, term, guard)?;
+    Ok(found.filter(|shared| find_ending(shared).is_none()))
 }
 
 /// `snapshot(Table, query | default | MaxAge)`: a snapshot of a table, as a table that ends with
@@ -131,7 +143,7 @@ pub(super) fn is_pid_alive(env: Env<'_>, pid: Word) -> bool {
 /// number of bytes held back for them, and `Evicted` is the number of snapshots ended by limits.
 fn snapshots<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
-    let Some(shared) = find_table(env, table, &guard)? else {
+    let Some(shared) = find_described(env, table, &guard)? else {
         return Ok(KnownAtom::Undefined.word());
     };
     // A dead owner keeps its snapshots until each is told of its exit, in the background.
