@@ -829,7 +829,8 @@ diff(First, Second, Function, Acc) ->
     ?WITH_ERROR_INFO(ats_moment:diff(First, Second, Function, Acc), [First, Second, Function, Acc]).
 
 %% @doc Writes the objects that a table has at one moment to a directory, as a table of `dats' of
-%% the same type. Returns when the copy is on disk. The directory must not exist.
+%% the same type. Returns when the copy is on disk. The directory must not exist, nor be below that
+%% of a table.
 %%
 %% ```
 %% 1> ats:new(prices, [ordered_set, named_table]),

@@ -16,6 +16,7 @@
       | {not_a_dats_table, file:filename_all()}
       | {needs_repair, file:filename_all()}
       | {in_use, file:filename_all()}
+      | {within_table, file:filename_all()}
       | {type_mismatch | keypos_mismatch | merge_mismatch | format_mismatch, file:filename_all()}
       | {access_mode, file:filename_all()}
       | {read_only, file:filename_all(), Why :: unicode:chardata()}
@@ -75,8 +76,8 @@ reason(access, Directory, _Text) -> {access_mode, Directory};
 reason(Mismatch, Directory, _Text)
   when Mismatch =:= type_mismatch; Mismatch =:= keypos_mismatch; Mismatch =:= merge_mismatch;
        Mismatch =:= format_mismatch;
-       Mismatch =:= not_a_dats_table; Mismatch =:= in_use; Mismatch =:= merge_failed;
-       Mismatch =:= snapshot_expired ->
+       Mismatch =:= not_a_dats_table; Mismatch =:= in_use; Mismatch =:= within_table;
+       Mismatch =:= merge_failed; Mismatch =:= snapshot_expired ->
     {Mismatch, Directory};
 reason(Cause, Directory, Text)
   when Cause =:= damaged; Cause =:= newer_format; Cause =:= read_only; Cause =:= storage ->
@@ -101,6 +102,8 @@ format({not_a_dats_table, Directory}) ->
 format({in_use, Directory}) ->
     io_lib:format("~ts: the table is open under another name, or in another virtual machine",
                   [Directory]);
+format({within_table, Directory}) ->
+    io_lib:format("~ts: the directory is below that of a table", [Directory]);
 format({type_mismatch, Directory}) ->
     io_lib:format("~ts: the table is of another type", [Directory]);
 format({keypos_mismatch, Directory}) ->

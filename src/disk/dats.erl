@@ -286,9 +286,9 @@ rename_table(From, To) ->
         Answer -> Answer
     end.
 
-%% @doc Copies a table that is not open for writing to a directory that is empty or does not exist.
-%% The copy is on disk when the call returns; if it fails, or the system stops meanwhile, there is
-%% none.
+%% @doc Copies a table that is not open for writing to a directory that is empty or does not exist,
+%% and is not below that of a table. The copy is on disk when the call returns; if it fails, or the
+%% system stops meanwhile, there is none.
 %%
 %% ```
 %% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
@@ -319,8 +319,8 @@ checkpoint(Name, To) ->
 
 %% @doc Copies an open table, as it is at one moment of the call, to another directory. The copy has
 %% all writes from before the call, and each list of objects as a whole or not at all; nobody waits
-%% meanwhile. The directory must be empty or not exist. The copy is on disk when the call returns;
-%% if it fails, or the system stops meanwhile, there is none.
+%% meanwhile. The directory must be empty or not exist, and not be below that of a table. The copy
+%% is on disk when the call returns; if it fails, or the system stops meanwhile, there is none.
 %%
 %% In the same file system the files get a second name, so the call takes milliseconds, and the copy
 %% takes no room until the open table has replaced the files. In another file system they are

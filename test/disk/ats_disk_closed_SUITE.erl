@@ -124,6 +124,10 @@ renamed(Config) ->
     end,
     None = filename:join(ats_disk_lib:file(Config, "none"), "t"),
     ?assertMatch({error, {file_error, _, enoent}}, dats:rename_table(From, None)),
+    [begin
+         Within = filename:join(Table, "within"),
+         ?assertEqual({error, {within_table, Within}}, dats:rename_table(From, Within))
+     end || Table <- [From, Other]],
     ?assertEqual({set, numbers(1)}, content(Other)),
     ?assertEqual(Large, content(From)),
     ?assertError(badarg, dats:rename_table(1, To)).
@@ -145,7 +149,7 @@ copied(Config) ->
     None = filename:join(ats_disk_lib:file(Config, "none"), "t"),
     ?assertEqual({error, {file_error, None, enoent}}, dats:copy_table(From, None)),
     Within = filename:join([From, ".", "within"]),
-    ?assertEqual({error, {file_error, Within, einval}}, dats:copy_table(From, Within)),
+    ?assertEqual({error, {within_table, Within}}, dats:copy_table(From, Within)),
     ?assertEqual({error, enoent}, file:list_dir(Within)),
     %% A copy that fails leaves nothing: a file of the store is a link, which is not followed.
     Spoilt = make(Config, spoilt, [], numbers(10)),

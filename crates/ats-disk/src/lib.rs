@@ -220,6 +220,7 @@ mod memtable;
 pub mod offline;
 mod operator_id;
 mod options;
+mod place;
 mod pool;
 mod progress;
 mod range_deletes;

@@ -85,6 +85,18 @@ impl Manifest {
         Ok(Some((contents, log.identity().number)))
     }
 
+    /// Returns `true` if a directory has a manifest, of any format, whether or not all of it is
+    /// readable.
+    pub(crate) fn is_there(directory: &dyn Directory) -> bool {
+        let Ok(file) = directory.open(NAME) else {
+            return false;
+        };
+        match LogReader::open(Arc::from(file), NAME, LogKind::Manifest) {
+            Ok(log) => log.is_some(),
+            Err(error) => matches!(error, Error::NewerFormat { .. }),
+        }
+    }
+
     /// Makes the manifest that has these contents and a log with this number.
     pub(crate) fn new(directory: Arc<dyn Directory>, contents: Contents, number: u64) -> Self {
         Manifest {

@@ -15,12 +15,14 @@ use crate::error::Error;
 use crate::fs::Sharing;
 use crate::ids::Seq;
 use crate::options::{Durability, Options};
+use crate::place::enclosing_store;
 use crate::progress::{OnProgress, Progress};
 use crate::read::{self, Scan, Snapshot};
 use crate::state::State;
 use crate::state::expiry::KeptSnapshots;
 use ats_store::{Direction, KeyRange, MayBlock, MergeOperator};
 use std::cell::{Cell, RefCell};
+use std::io;
 use std::mem;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -617,11 +619,19 @@ impl DiskStore {
     ///
     /// # Errors
     /// [`Error::Io`], of the kind [`AlreadyExists`](std::io::ErrorKind::AlreadyExists) if there are
-    /// files in the directory; [`Error::Locked`] if another store has it open; [`Error::ReadOnly`],
-    /// also if this store was opened for reading.
+    /// files in the directory, and of the kind [`InvalidInput`](std::io::ErrorKind::InvalidInput)
+    /// if it is below the directory of a store, such as this one; [`Error::Locked`] if another
+    /// store has it open; [`Error::ReadOnly`], also if this store was opened for reading.
     pub fn checkpoint(&self, to: &Path) -> Result<(), Error> {
         self.state().status.check_writable()?;
-        let target = StoreDirectory::make(Arc::clone(&self.state().file_system), to)?;
+        let file_system = &self.state().file_system;
+        if let Some(store) = enclosing_store(&**file_system, to) {
+            let (to, store) = (to.display(), store.display());
+            let error = io::Error::from(io::ErrorKind::InvalidInput);
+            let what = format_args!("{to} is below {store}, the directory of a store");
+            return Err(Error::io(&error, what));
+        }
+        let target = StoreDirectory::make(Arc::clone(file_system), to)?;
         self.checkpoint_in(&target, None, &[])
     }
 

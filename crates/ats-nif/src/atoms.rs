@@ -199,6 +199,8 @@ known_atoms! {
     NewerFormat = "newer_format",
     /// `not_a_dats_table`: the directory belongs to something else.
     NotADatsTable = "not_a_dats_table",
+    /// `within_table`: a directory is below that of a table.
+    WithinTable = "within_table",
     /// `type_mismatch`: the table is of another type.
     TypeMismatch = "type_mismatch",
     /// `keypos_mismatch`: the table has its keys elsewhere.

@@ -7,9 +7,10 @@ use crate::files::RESERVE_NAME;
 use crate::fs::{Directory, remove_if_there};
 use crate::journal;
 use crate::manifest;
+use crate::place::resolve;
 use crate::run_file::file_number;
 use std::io::{self, ErrorKind};
-use std::path::{self, Path, PathBuf};
+use std::path::Path;
 
 /// Returns `true` if a store makes files with this name.
 #[must_use]
@@ -23,16 +24,7 @@ pub fn is_of_store(name: &str) -> bool {
 /// is something to follow.
 #[must_use]
 pub fn is_within(path: &Path, other: &Path) -> bool {
-    let whole = |path: &Path| -> Option<PathBuf> {
-        let path = path::absolute(path).ok()?;
-        // The existing part of a path that is not complete yet may be a link.
-        let there = path
-            .ancestors()
-            .find_map(|part| Some((part, part.canonicalize().ok()?)));
-        let (part, there_is) = there?;
-        Some(there_is.join(path.strip_prefix(part).ok()?))
-    };
-    match (whole(path), whole(other)) {
+    match (resolve(path), resolve(other)) {
         (Some(path), Some(other)) => path.starts_with(other),
         _ => false,
     }

@@ -248,3 +248,43 @@ fn what_fails_leaves_nothing() {
     assert!(matches!(closed, Err(Error::ReadOnly(_))), "{closed:?}");
     assert!(!other.exists());
 }
+
+/// The directory of a store is no place for another one, be it its own checkpoint or that of
+/// another store.
+#[test]
+fn no_checkpoint_is_below_a_store() {
+    let directory = Directory::new();
+    let at = |name: &str| directory.path().join(name);
+    let here = open(&at("here"), &Options::default());
+    let other = open(&at("other"), &Options::default());
+    here.put(b"a", b"1").expect("written");
+    std::os::unix::fs::symlink(at("other"), at("link")).expect("linked");
+    let files = || fs::read_dir(at("other")).expect("it was listed").count();
+    let before = files();
+    for place in [
+        "here/in",
+        "other/in",
+        "other/far/in",
+        "here/../other/in",
+        "link/in",
+    ] {
+        let made = here.checkpoint(&at(place));
+        let refused = made.expect_err("it was refused");
+        let is_refused = matches!(&refused, Error::Io { error, .. }
+            if error.kind == io::ErrorKind::InvalidInput);
+        assert!(is_refused, "{place}: {refused:?}");
+        assert!(refused.to_string().contains("the directory of a store"));
+        assert!(!at(place).exists(), "{place}");
+    }
+    assert_eq!(files(), before);
+    // Those that are closed are no better, and other files with the name of a manifest are nothing.
+    other.close().expect("closed");
+    assert!(here.checkpoint(&at("link/in")).is_err());
+    fs::create_dir(at("folder")).expect("made");
+    fs::write(at("folder/manifest"), "of cargo").expect("written");
+    here.checkpoint(&at("folder/in")).expect("made");
+    here.close().expect("closed");
+    assert_eq!(copy_of(&at("folder/in")), [(b"a".to_vec(), b"1".to_vec())]);
+    assert_eq!(copy_of(&at("here")), [(b"a".to_vec(), b"1".to_vec())]);
+    assert_eq!(copy_of(&at("other")), []);
+}

@@ -11,6 +11,7 @@ use super::pending::Pending;
 use super::settings::{Access, Settings};
 use super::table_merge::TableMerge;
 use super::table_store::TableStore;
+use super::target::check_place;
 use crate::atoms::KnownAtom;
 use crate::process;
 use crate::vm_codec::VmCodec;
@@ -69,10 +70,11 @@ impl OpenTable {
     /// Returns a [`Failure`]; nothing is left open.
     pub fn open(directory: &Path, settings: &Settings) -> Result<Self, Failure> {
         let temporary = match settings.temporary {
-            true => Some((
-                Temporary::make(directory, &TABLE_FILES)?,
-                directory.to_owned(),
-            )),
+            true => {
+                check_place(directory)?;
+                let temporary = Temporary::make(directory, &TABLE_FILES)?;
+                Some((temporary, directory.to_owned()))
+            }
             false => None,
         };
         let made = temporary.as_ref().map(|(temporary, _)| temporary.store());

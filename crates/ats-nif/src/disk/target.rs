@@ -17,6 +17,19 @@ pub(super) struct Target<'p> {
     temporary: Option<Temporary>,
 }
 
+const WITHIN_TABLE: &str = "the directory is below that of a table";
+
+/// Checks that a directory to be made is not below that of a table.
+///
+/// # Errors
+/// Returns a [`Failure`] if it is.
+pub(super) fn check_place(path: &Path) -> Result<(), Failure> {
+    match offline::enclosing_store(&RealFs, path) {
+        Some(_) => Err(Failure::new(KnownAtom::WithinTable, WITHIN_TABLE)),
+        None => Ok(()),
+    }
+}
+
 impl<'p> Target<'p> {
     /// Makes a directory that is missing, or takes an empty one.
     ///
@@ -28,9 +41,9 @@ impl<'p> Target<'p> {
             return Err(Failure::new(KnownAtom::Enoent, text));
         };
         if offline::is_within(parent, source) {
-            let text = "a table cannot be copied into its own directory";
-            return Err(Failure::new(KnownAtom::Einval, text));
+            return Err(Failure::new(KnownAtom::WithinTable, WITHIN_TABLE));
         }
+        check_place(path)?;
         let temporary = match path.symlink_metadata() {
             Err(_) => Some(Temporary::make(path, &TABLE_FILES)?),
             Ok(_) => None,

@@ -246,6 +246,10 @@ fn snapshots_and_checkpoints_are_of_a_moment() -> Result<(), Error> {
     let copied: DiskMap<String, u32> = DiskMap::open(copy.path())?;
     let all: Vec<_> = copied.iter().collect::<Result<_, _>>()?;
     assert_eq!(all, [(String::from("pear"), 40)]);
+    let within = map.checkpoint(folder.path().join("within"));
+    assert!(within.is_err_and(|error| error.to_string().contains("the directory of a store")));
+    assert!(!folder.path().join("within").exists());
+    assert_eq!(map.get("pear")?, Some(41));
     Ok(())
 }
 
