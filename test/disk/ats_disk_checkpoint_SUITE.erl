@@ -186,6 +186,17 @@ errors(Config) ->
     ?assertEqual(ok, dats:destroy(OfU)),
     ok = file:delete(Link),
     true = ats:delete(M),
+    %% The reasons of the system.
+    File = ats_disk_lib:file(Config, file),
+    ok = file:write_file(File, "x"),
+    Loop = ats_disk_lib:file(Config, loop),
+    ok = file:make_symlink(Loop, Loop),
+    Long = ats_disk_lib:file(Config, lists:duplicate(300, $l)),
+    Deep = filename:join([ats_disk_lib:file(Config, deep) | lists:duplicate(900, "deeper")]),
+    [?assertEqual({error, {file_error, Place, Posix}}, dats:checkpoint(T, Place))
+     || {Place, Posix} <- [{filename:join(File, "in"), enotdir}, {filename:join(Loop, "in"), eloop},
+                           {Long, enametoolong}, {filename:join(Long, "in"), enametoolong},
+                           {Deep, enametoolong}]],
     Far = filename:join(None, "t"),
     ?assertEqual({error, {file_error, Far, enoent}}, dats:checkpoint(T, Far)),
     ?assertEqual({error, {file_error, None, enoent}},

@@ -46,6 +46,12 @@ impl From<Error> for Failure {
     }
 }
 
+impl From<&io::Error> for Failure {
+    fn from(error: &io::Error) -> Self {
+        Failure::new(word_of(SystemError::of(error)), error)
+    }
+}
+
 /// System error codes that have an atom.
 const CODES: [(i32, KnownAtom); 29] = [
     (libc::EACCES, KnownAtom::Eacces),

@@ -6,6 +6,7 @@ use crate::atoms::KnownAtom;
 use ats_disk::fs::RealFs;
 use ats_disk::offline::{self, Temporary};
 use ats_disk::{Error, StoreDirectory};
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -36,16 +37,22 @@ impl<'p> Target<'p> {
     /// # Errors
     /// Returns a [`Failure`]; nothing has changed then.
     pub(super) fn make(source: &Path, path: &'p Path) -> Result<Self, Failure> {
-        let Some(parent) = path.parent().filter(|parent| parent.is_dir()) else {
-            let text = "the directory in which it shall be is not there";
-            return Err(Failure::new(KnownAtom::Enoent, text));
-        };
-        if offline::is_within(parent, source) {
-            return Err(Failure::new(KnownAtom::WithinTable, WITHIN_TABLE));
+        if let Some(parent) = path.parent() {
+            let found = parent.metadata();
+            if !found.map_err(|error| Failure::from(&error))?.is_dir() {
+                let text = "the place where it shall be is no directory";
+                return Err(Failure::new(KnownAtom::Enotdir, text));
+            }
+            if offline::is_within(parent, source) {
+                return Err(Failure::new(KnownAtom::WithinTable, WITHIN_TABLE));
+            }
         }
         check_place(path)?;
         let temporary = match path.symlink_metadata() {
-            Err(_) => Some(Temporary::make(path, &TABLE_FILES)?),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                Some(Temporary::make(path, &TABLE_FILES)?)
+            }
+            Err(error) => return Err(Failure::from(&error)),
             Ok(_) => None,
         };
         let made = temporary.as_ref().map(Temporary::store);
