@@ -514,11 +514,40 @@ last(_Alias, Tab) -> read(Tab, last, []).
 
 %% @private
 -spec next(alias(), tab(), Key :: term()) -> term().
-next(_Alias, Tab, Key) -> read(Tab, next, [Key]).
+next(_Alias, Tab, Key) -> step(Tab, next, Key).
 
 %% @private
 -spec prev(alias(), tab(), Key :: term()) -> term().
-prev(_Alias, Tab, Key) -> read(Tab, prev, [Key]).
+prev(_Alias, Tab, Key) -> step(Tab, prev, Key).
+
+%% A table on disk has a step from any key. A transaction also walks through keys that it has
+%% written and that are not in the table yet: Mnesia goes on with the next one of these if the step
+%% fails, as in tables of `ets', and otherwise meets keys of the table again, without end. In an
+%% `ordered_set' Mnesia sorts the keys of both.
+-spec step(tab(), next | prev, Key :: term()) -> term().
+step(Tab, Function, Key) ->
+    case reader(Tab) of
+        {dats, Name} ->
+            is_only_written(Tab, Name, Key) andalso erlang:error(badarg),
+            check_read(Tab, dats:Function(Name, Key));
+        {ats, Table} ->
+            ats:Function(Table, Key)
+    end.
+
+%% Returns `true' if the transaction of this process has written a key of a table without order
+%% that does not have it.
+-spec is_only_written(tab(), dats:tab_name(), Key :: term()) -> boolean().
+is_only_written(Tab, Name, Key) ->
+    case get(mnesia_activity_state) of
+        {_, Tid, Ts} when element(1, Tid) =:= tid ->
+            Changes = ets:lookup(element(2, Ts), {Tab, Key}),
+            Changes =/= []
+                andalso element(3, lists:last(Changes)) =/= delete
+                andalso dats:info(Name, type) =/= ordered_set
+                andalso not dats:member(Name, Key);
+        _ ->
+            false
+    end.
 
 %% @private
 -spec slot(alias(), tab(), non_neg_integer()) -> [tuple()] | '$end_of_table'.

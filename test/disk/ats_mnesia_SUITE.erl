@@ -9,6 +9,7 @@
 -export([
     types_are_added/1,
     objects_of_all_kinds/1,
+    walks_that_write/1,
     restarts/1,
     deleted_tables_stay_deleted/1,
     fallbacks/1,
@@ -38,6 +39,7 @@ all() ->
     [
         types_are_added,
         objects_of_all_kinds,
+        walks_that_write,
         restarts,
         deleted_tables_stay_deleted,
         fallbacks,
@@ -128,6 +130,51 @@ program(Name, Type) ->
 
 walk(_Step, _Name, '$end_of_table') -> [];
 walk(Step, Name, Key) -> [Key | walk(Step, Name, Step(Name, Key))].
+
+%% A transaction that writes keys while it walks through a table comes to each of them once at most,
+%% and to an end, as in a table of Mnesia.
+walks_that_write(Config) ->
+    on_one_node(Config, fun() ->
+        [begin
+             create(walked, Alias, Type, []),
+             [mnesia:dirty_write(walked, #person{key = K, value = 0}) || K <- lists:seq(1, 50)],
+             Keys = transaction(fun() ->
+                 walk_and_write(Step, walked, mnesia:First(walked), 1000)
+             end),
+             ?assertEqual({Alias, Type, First, expected_keys(Type, First)},
+                          {Alias, Type, First, lists:sort(Keys)}),
+             Folded = transaction(fun() ->
+                 mnesia:Fold(fun(#person{key = K}, L) -> write_before(walked, K), [K | L] end,
+                             [], walked)
+             end),
+             ?assertEqual(lists:seq(-50, -1) ++ lists:seq(1, 50), lists:sort(Folded)),
+             %% Transactions inside of others see the keys of those.
+             transaction(fun() ->
+                 mnesia:write(walked, #person{key = 0, value = 0}, write),
+                 {atomic, All} = mnesia:transaction(fun() ->
+                     walk(Step, walked, mnesia:First(walked))
+                 end),
+                 ?assertEqual(lists:seq(-50, 50), lists:sort(All))
+             end),
+             {atomic, ok} = mnesia:delete_table(walked)
+         end || Alias <- [ram_copies | aliases()], Type <- types(),
+                {First, Step, Fold} <- [{first, fun mnesia:next/2, foldl},
+                                        {last, fun mnesia:prev/2, foldr}]]
+    end).
+
+%% Each positive key has the negative one written.
+walk_and_write(_Step, _Name, '$end_of_table', _Most) ->
+    [];
+walk_and_write(Step, Name, Key, Most) when Most > 0 ->
+    write_before(Name, Key),
+    [Key | walk_and_write(Step, Name, Step(Name, Key), Most - 1)].
+
+write_before(Name, Key) when Key > 0 -> mnesia:write(Name, #person{key = -Key, value = 0}, write);
+write_before(_Name, _Key) -> ok.
+
+%% In the order of the keys a walk up has passed those that it writes.
+expected_keys(ordered_set, first) -> lists:seq(1, 50);
+expected_keys(_Type, _First) -> lists:seq(-50, -1) ++ lists:seq(1, 50).
 
 restarts(Config) ->
     on_one_node(Config, fun() ->
