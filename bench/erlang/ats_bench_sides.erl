@@ -39,7 +39,7 @@ sides(stores, Type) ->
     [?ATS | [{atom_to_list(Store), ats_bench_ats, [{backend, Store}]} || Store <- stores(Type)]]
     ++ tl(sides(ets, Type)).
 
-stores(ordered_set) -> [paper_tree, lock_free_tree, skip_list, single_lock, btree];
+stores(ordered_set) -> [lock_free_tree, skip_list, btree];
 stores(_) -> [hash_map, btree].
 
 ets(Name, Options) -> {Name, ats_bench_ets, Options}.

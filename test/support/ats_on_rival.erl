@@ -12,11 +12,11 @@ new(Name, Options) ->
     ats_subject:call(?MODULE, Function, Arguments, Arguments).
 
 %% The stores for an `ordered_set'.
-ordered() -> [single_lock, skip_list, paper_tree, lock_free_tree].
+ordered() -> [skip_list, lock_free_tree].
 
 %% The last of several types wins, except that `set' changes nothing.
 backend([ordered_set | Options], _) ->
-    backend(Options, list_to_existing_atom(os:getenv("ATS_RIVAL", "single_lock")));
+    backend(Options, list_to_existing_atom(os:getenv("ATS_RIVAL", "skip_list")));
 backend([Type | Options], _) when Type =:= bag; Type =:= duplicate_bag ->
     backend(Options, hash_map);
 backend([_ | Options], Backend) -> backend(Options, Backend);

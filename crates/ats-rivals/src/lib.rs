@@ -3,10 +3,8 @@
 //!
 //! | store | what it is | readers |
 //! |---|---|---|
-//! | [`SingleLock`] | a balanced tree behind one readers-writer lock: `ordered_set` of `ets` before Erlang/OTP 22 | take the lock |
 //! | [`LockedHashMap`] | the hash map of the standard library behind a [lock with reader groups](crate::reader_groups) | take the lock |
-//! | [`PaperTree`] | the contention adapting tree as its authors published it: `ordered_set` of `ets` since then | take a lock |
-//! | [`LockFreeTree`] | its lock-free variant by the same authors: updates exchange base nodes with immutable treaps | take no lock |
+//! | [`LockFreeTree`] | the lock-free variant of the contention adapting tree: updates exchange base nodes with immutable treaps | take no lock |
 //! | [`SkipList`] | a concurrent skip list | take no lock |
 //!
 //! Good for: measuring what adaptation, fat nodes and reading without locks give; checking other
@@ -21,10 +19,10 @@
 //! - Walks find a piece at a time, and visit it without locks.
 //! - Ends and sizes keep all writers out for a moment.
 //!
-//! Those behind one lock are maps of one writer (`store`), the others maps that threads share
+//! The hash map is one of a single writer (`store`), the others are maps that threads share
 //! (`shared_store`).
 //!
-//! # Invariants of those behind one lock
+//! # Invariants of the one behind a lock
 //! - RIVALS-1. A record is in the map from the moment a writer puts it there until a writer takes
 //!   it out, both with the lock held to write. So the holder of the lock, to read or to write, can
 //!   look at the records of the map.
@@ -37,21 +35,17 @@ mod hash_map;
 mod in_range;
 mod key_locks;
 mod lock_free;
-mod paper_tree;
 pub mod reader_groups;
 mod record_map;
 mod rival;
 mod shared_map;
 mod shared_store;
-mod single_lock;
 mod skip_list;
 mod store;
 mod walk_index;
 
 pub use hash_map::LockedHashMap;
 pub use lock_free::LockFreeTree;
-pub use paper_tree::PaperTree;
 pub use reader_groups::ReaderGroupLock;
 pub use rival::{Rival, RivalStore};
-pub use single_lock::SingleLock;
 pub use skip_list::SkipList;

@@ -1,17 +1,13 @@
 //! The stores for comparison, by their names.
 
-use crate::{LockFreeTree, LockedHashMap, PaperTree, SingleLock, SkipList};
+use crate::{LockFreeTree, LockedHashMap, SkipList};
 use ats_mem::{MemoryStore, OrderedStore, Release};
 
 /// A store for comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rival {
-    /// A balanced tree behind one readers-writer lock.
-    SingleLock,
     /// A concurrent skip list.
     SkipList,
-    /// The contention adapting tree as its paper describes it.
-    PaperTree,
     /// The lock-free contention adapting tree.
     LockFreeTree,
     /// The hash map of the standard library behind a lock with reader groups, which has no order.
@@ -20,10 +16,8 @@ pub enum Rival {
 
 impl Rival {
     /// All that there are.
-    pub const ALL: [Self; 5] = [
-        Rival::SingleLock,
+    pub const ALL: [Self; 3] = [
         Rival::SkipList,
-        Rival::PaperTree,
         Rival::LockFreeTree,
         Rival::HashMap,
     ];
@@ -31,9 +25,7 @@ impl Rival {
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
-            Rival::SingleLock => "single_lock",
             Rival::SkipList => "skip_list",
-            Rival::PaperTree => "paper_tree",
             Rival::LockFreeTree => "lock_free_tree",
             Rival::HashMap => "hash_map",
         }
@@ -47,9 +39,7 @@ impl Rival {
     /// A store of this kind, without records.
     pub fn store<R: Release>(self) -> RivalStore<R> {
         let records = match self {
-            Rival::SingleLock => Records::Ordered(Box::new(SingleLock::new())),
             Rival::SkipList => Records::Ordered(Box::new(SkipList::new())),
-            Rival::PaperTree => Records::Ordered(Box::new(PaperTree::new())),
             Rival::LockFreeTree => Records::Ordered(Box::new(LockFreeTree::new())),
             Rival::HashMap => Records::Unordered(Box::new(LockedHashMap::new())),
         };

@@ -86,7 +86,7 @@ impl<R: Release, M: RecordMap<R>> LockedMap<R, M> {
     }
 
     /// Looks at the map, with the lock held to read, and returns what was found there.
-    pub(super) fn look<'g, T>(
+    fn look<'g, T>(
         &'g self,
         guard: &'g Guard,
         look: impl FnOnce(&M, &mut Vec<Kept<R>>) -> T,

@@ -2,21 +2,11 @@
 
 use crate::stores::batches::*;
 use ats_mem::Plain;
-use ats_rivals::{LockFreeTree, LockedHashMap, PaperTree, SingleLock, SkipList};
-
-#[test]
-fn a_panic_undoes_the_batch_behind_a_single_lock() {
-    a_panic_undoes_the_batch(SingleLock::new());
-}
+use ats_rivals::{LockFreeTree, LockedHashMap, SkipList};
 
 #[test]
 fn a_panic_undoes_the_batch_of_a_skip_list() {
     a_panic_undoes_the_batch(SkipList::new());
-}
-
-#[test]
-fn a_panic_undoes_the_batch_in_the_paper_tree() {
-    a_panic_undoes_the_batch(PaperTree::new());
 }
 
 #[test]
@@ -31,9 +21,7 @@ fn a_panic_undoes_the_batch_in_a_locked_hash_map() {
 
 #[test]
 fn records_of_batches_release_what_they_own_once() {
-    let expected = every_way_out_releases_once(SingleLock::<Units>::new())
-        + every_way_out_releases_once(SkipList::<Units>::new())
-        + every_way_out_releases_once(PaperTree::<Units>::new())
+    let expected = every_way_out_releases_once(SkipList::<Units>::new())
         + every_way_out_releases_once(LockFreeTree::<Units>::new())
         + every_way_out_releases_once(LockedHashMap::<Units>::new());
     wait_until_released(expected);
@@ -42,35 +30,21 @@ fn records_of_batches_release_what_they_own_once() {
 /// One after the other, since they wait for each other's guards.
 #[test]
 fn long_batches_pin_anew() {
-    a_long_batch_pins_anew::<SingleLock<Looking>>();
     a_long_batch_pins_anew::<SkipList<Looking>>();
-    a_long_batch_pins_anew::<PaperTree<Looking>>();
     a_long_batch_pins_anew::<LockFreeTree<Looking>>();
     a_long_batch_pins_anew::<LockedHashMap<Looking>>();
 }
 
 #[test]
 fn what_is_kept_stays_in_all_stores() {
-    what_is_kept_stays::<SingleLock<Plain>>();
     what_is_kept_stays::<SkipList<Plain>>();
-    what_is_kept_stays::<PaperTree<Plain>>();
     what_is_kept_stays::<LockFreeTree<Plain>>();
     what_is_kept_stays::<LockedHashMap<Plain>>();
 }
 
 #[test]
-fn only_the_key_is_held_behind_a_single_lock() {
-    only_the_key_is_held::<SingleLock<Plain>>();
-}
-
-#[test]
 fn only_the_key_is_held_in_a_skip_list() {
     only_the_key_is_held::<SkipList<Plain>>();
-}
-
-#[test]
-fn only_the_key_is_held_in_the_paper_tree() {
-    only_the_key_is_held::<PaperTree<Plain>>();
 }
 
 #[test]
@@ -88,9 +62,7 @@ fn only_the_key_is_held_in_a_locked_hash_map() {
 #[test]
 fn a_key_that_was_held_is_removed_as_any_other() {
     for is_fixed in [false, true] {
-        a_held_key_is_removed::<SingleLock<Plain>>(is_fixed);
         a_held_key_is_removed::<SkipList<Plain>>(is_fixed);
-        a_held_key_is_removed::<PaperTree<Plain>>(is_fixed);
         a_held_key_is_removed::<LockFreeTree<Plain>>(is_fixed);
         a_held_key_is_removed::<LockedHashMap<Plain>>(is_fixed);
     }

@@ -1,21 +1,11 @@
 //! A change that takes long holds its key alone, and ends cleanly whatever happens in the middle.
 
 use crate::stores::claims::*;
-use ats_rivals::{LockFreeTree, LockedHashMap, PaperTree, SingleLock, SkipList};
-
-#[test]
-fn others_go_on_behind_a_single_lock() {
-    others_go_on(SingleLock::new());
-}
+use ats_rivals::{LockFreeTree, LockedHashMap, SkipList};
 
 #[test]
 fn others_go_on_in_a_skip_list() {
     others_go_on(SkipList::new());
-}
-
-#[test]
-fn others_go_on_in_the_paper_tree() {
-    others_go_on(PaperTree::new());
 }
 
 #[test]
@@ -29,18 +19,8 @@ fn others_go_on_in_a_locked_hash_map() {
 }
 
 #[test]
-fn each_way_out_behind_a_single_lock() {
-    each_way_out(SingleLock::new());
-}
-
-#[test]
 fn each_way_out_of_a_skip_list() {
     each_way_out(SkipList::new());
-}
-
-#[test]
-fn each_way_out_of_the_paper_tree() {
-    each_way_out(PaperTree::new());
 }
 
 #[test]
@@ -59,18 +39,8 @@ fn a_walk_of_a_locked_hash_map_goes_on() {
 }
 
 #[test]
-fn the_end_behind_a_single_lock_is_held() {
-    the_end_is_held(SingleLock::new(), true);
-}
-
-#[test]
 fn the_end_of_a_skip_list_is_held() {
     the_end_is_held(SkipList::new(), true);
-}
-
-#[test]
-fn the_end_of_the_paper_tree_is_held() {
-    the_end_is_held(PaperTree::new(), true);
 }
 
 #[test]
@@ -85,9 +55,7 @@ fn a_record_of_a_locked_hash_map_is_held() {
 
 #[test]
 fn records_release_what_they_own_once() {
-    let expected = each_record_is_released_once(SingleLock::<Units>::new())
-        + each_record_is_released_once(SkipList::<Units>::new())
-        + each_record_is_released_once(PaperTree::<Units>::new())
+    let expected = each_record_is_released_once(SkipList::<Units>::new())
         + each_record_is_released_once(LockFreeTree::<Units>::new())
         + each_record_is_released_once(LockedHashMap::<Units>::new());
     wait_until_released(expected);

@@ -2,32 +2,15 @@
 
 use crate::stores::ordered::*;
 use ats_mem::{Adaptive, Plain};
-use ats_rivals::{LockFreeTree, PaperTree, SingleLock, SkipList};
+use ats_rivals::{LockFreeTree, SkipList};
 use proptest::prelude::*;
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_single_lock_behaves_as_a_sorted_map(ops in proptest::collection::vec(op(), 0..1500)) {
-        behave_as_a_sorted_map(&SingleLock::<Plain>::new(), ops)?;
-    }
-
-    #[test]
     fn a_skip_list_behaves_as_a_sorted_map(ops in proptest::collection::vec(op(), 0..1500)) {
         behave_as_a_sorted_map(&SkipList::<Plain>::new(), ops)?;
-    }
-
-    /// However finely it is split and joined, or never.
-    #[test]
-    fn the_paper_tree_behaves_as_a_sorted_map(
-        ops in proptest::collection::vec(op(), 0..1500),
-        splits in 0u32..10,
-        joins in 0u32..10,
-    ) {
-        let tree = PaperTree::<Plain>::new();
-        tree.force_adaptation(splits, joins);
-        behave_as_a_sorted_map(&tree, ops)?;
     }
 
     /// However finely it is split and joined, or never.
@@ -44,30 +27,9 @@ proptest! {
 }
 
 #[test]
-fn many_threads_never_lose_or_leak_a_record_behind_a_single_lock() {
-    drop(many_threads::<SingleLock<_>, 3>(0));
-    wait_until_all_are_released::<3>();
-}
-
-#[test]
 fn many_threads_never_lose_or_leak_a_record_of_a_skip_list() {
     drop(many_threads::<SkipList<_>, 8>(0));
     wait_until_all_are_released::<8>();
-}
-
-#[test]
-fn many_threads_never_lose_or_leak_a_record_of_the_paper_tree() {
-    drop(many_threads::<PaperTree<_>, 4>(0));
-    wait_until_all_are_released::<4>();
-}
-
-#[test]
-fn many_threads_never_lose_or_leak_a_record_while_the_paper_tree_adapts() {
-    let tree = many_threads::<PaperTree<_>, 5>(8);
-    let now = tree.adaptation();
-    assert!(now.splits > 100 && now.joins > 100, "{now:?}");
-    drop(tree);
-    wait_until_all_are_released::<5>();
 }
 
 #[test]
@@ -83,18 +45,8 @@ fn many_threads_never_lose_or_leak_a_record_while_the_lock_free_tree_adapts() {
 }
 
 #[test]
-fn readers_of_a_single_lock_never_see_half_a_batch() {
-    readers_never_see_half_a_batch(&SingleLock::new());
-}
-
-#[test]
 fn readers_of_a_skip_list_never_see_half_a_batch() {
     readers_never_see_half_a_batch(&SkipList::new());
-}
-
-#[test]
-fn readers_of_the_paper_tree_never_see_half_a_batch() {
-    readers_never_see_half_a_batch(&PaperTree::new());
 }
 
 #[test]
@@ -105,18 +57,8 @@ fn readers_of_the_lock_free_tree_never_see_half_a_batch() {
 }
 
 #[test]
-fn batches_of_a_single_lock_do_not_lose_updates() {
-    batches_do_not_lose_updates(&SingleLock::new());
-}
-
-#[test]
 fn batches_of_a_skip_list_do_not_lose_updates() {
     batches_do_not_lose_updates(&SkipList::new());
-}
-
-#[test]
-fn batches_of_the_paper_tree_do_not_lose_updates() {
-    batches_do_not_lose_updates(&PaperTree::new());
 }
 
 #[test]

@@ -2,21 +2,11 @@
 #![cfg(not(shuttle))]
 
 use crate::stores::pop::*;
-use ats_rivals::{LockFreeTree, LockedHashMap, PaperTree, SingleLock, SkipList};
-
-#[test]
-fn consumers_of_a_single_lock_share_a_queue() {
-    each_number_goes_to_one(SingleLock::new(), true);
-}
+use ats_rivals::{LockFreeTree, LockedHashMap, SkipList};
 
 #[test]
 fn consumers_of_a_skip_list_share_a_queue() {
     each_number_goes_to_one(SkipList::new(), true);
-}
-
-#[test]
-fn consumers_of_the_paper_tree_share_a_queue() {
-    each_number_goes_to_one(PaperTree::new(), true);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use ats_mem::{
     Backend, Change, Direction, Fixable, KeyRange, MemoryStore, NoSuchKey, Ordered, Plain,
     RecordBox, ScanPosition, Skipped, SlotAnswer, Slots,
 };
-use ats_rivals::{LockFreeTree, LockedHashMap, PaperTree, SingleLock};
+use ats_rivals::{LockFreeTree, LockedHashMap, SkipList};
 use ats_sync::pin;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -298,8 +298,6 @@ fn memory_comes_back() {
         assert_eq!(store.memory().records, empty.records);
         assert!(store.memory().structure <= empty.structure + 2048);
     }
-    check::<SingleLock<Plain>>();
-    check::<PaperTree<Plain>>();
     check::<LockFreeTree<Plain>>();
     check::<LockedHashMap<Plain>>();
 }
@@ -308,8 +306,8 @@ fn memory_comes_back() {
 /// directions and also where a record is wanted that is behind a pause.
 #[test]
 fn skipping_goes_on_after_a_pause() {
-    goes_on_after_a_pause(&SingleLock::<Plain>::new());
-    goes_on_after_a_pause(&PaperTree::<Plain>::new());
+    goes_on_after_a_pause(&SkipList::<Plain>::new());
+    goes_on_after_a_pause(&LockFreeTree::<Plain>::new());
 }
 
 fn goes_on_after_a_pause(store: &(impl MemoryStore<Plain> + Ordered<Plain>)) {

@@ -7,13 +7,8 @@ mod checker;
 mod histories;
 
 use ats_mem::Plain;
-use ats_rivals::{LockFreeTree, LockedHashMap, PaperTree, SingleLock, SkipList};
+use ats_rivals::{LockFreeTree, LockedHashMap, SkipList};
 use histories::{HASH_TABLE, POOL, QUEUE, TREE, histories};
-
-#[test]
-fn a_single_lock_is_linearizable() {
-    histories::<SingleLock<Plain>>(TREE, None);
-}
 
 #[test]
 fn a_skip_list_is_linearizable() {
@@ -26,11 +21,6 @@ fn the_ends_of_a_skip_list_are_linearizable() {
 }
 
 #[test]
-fn the_paper_tree_is_linearizable() {
-    histories::<PaperTree<Plain>>(TREE, None);
-}
-
-#[test]
 fn the_lock_free_tree_is_linearizable() {
     histories::<LockFreeTree<Plain>>(TREE, None);
 }
@@ -38,16 +28,6 @@ fn the_lock_free_tree_is_linearizable() {
 #[test]
 fn a_locked_hash_map_is_linearizable() {
     histories::<LockedHashMap<Plain>>(HASH_TABLE, None);
-}
-
-#[test]
-fn the_ends_behind_a_single_lock_are_linearizable() {
-    histories::<SingleLock<Plain>>(QUEUE, None);
-}
-
-#[test]
-fn the_ends_of_the_paper_tree_are_linearizable() {
-    histories::<PaperTree<Plain>>(QUEUE, None);
 }
 
 #[test]
