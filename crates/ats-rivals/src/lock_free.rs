@@ -108,7 +108,7 @@ unsafe impl<R: Release> Send for Routes<R> {}
 // (LOCK_FREE-3); a shared map only lends shared records.
 unsafe impl<R: Release> Sync for Routes<R> {}
 
-/// A node, and what it is.
+/// A node, and the base node in it.
 type Found<'g, R> = (&'g Node<R>, &'g Base<R>);
 
 impl<R: Release> Default for Routes<R> {
@@ -175,7 +175,7 @@ impl<R: Release> Routes<R> {
         Ok(new)
     }
 
-    /// Carries out what was decided of a key, from the base node on where it was looked up. The
+    /// Carries out the decision about a key, from the base node on where it was looked up. The
     /// lock of the key is held.
     fn carry_out<'g>(
         &'g self,
@@ -223,8 +223,8 @@ impl<R: Release> SharedMap<R> for Routes<R> {
     ) {
         let held = self.locks.lock(key);
         let found = self.find(key, guard);
-        // Whatever is found was there at some moment since the lock was taken (LOCK_FREE-6), hence
-        // is there now.
+        // The record was there at some moment since the lock was taken (LOCK_FREE-6), hence it is
+        // there now.
         let exchange = decide(found.1.tree().get(key));
         let changed = self.carry_out(found, key, &exchange, guard);
         drop(held);

@@ -32,7 +32,7 @@ pub struct BTreeStore {
 #[derive(Default)]
 struct Records {
     map: BTreeMap<Bytes, Bytes>,
-    /// Of all keys and values.
+    /// Bytes of all keys and values.
     bytes: usize,
 }
 

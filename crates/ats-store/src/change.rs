@@ -7,7 +7,7 @@ pub enum Change<V> {
     /// Put this in the place of what is there. A record that is given as a whole has the key of the
     /// update, byte for byte.
     Put(V),
-    /// Remove what is there.
+    /// Remove the record.
     Remove,
     /// Only in a batch: undo the whole batch.
     Abort,

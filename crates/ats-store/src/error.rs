@@ -13,7 +13,7 @@ pub enum Error {
     WouldBlock,
     /// Stores of this kind cannot do this.
     Unsupported,
-    /// The system did not read or write what it was asked for.
+    /// The system failed to read or to write.
     Io(SystemError),
     /// The bytes that were read are not those that were written.
     Corrupt,

@@ -14,8 +14,7 @@ use std::sync::Arc;
 
 /// Called with the key and the value of a record.
 pub type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'a;
-/// Decides what becomes of a record, of which it gets key and value; of nothing, if the store is
-/// empty.
+/// Decides about a record, of which it gets key and value, or about nothing if the store is empty.
 pub type DecideEnd<'a> = dyn FnMut(Option<(&[u8], &[u8])>) -> Change<Vec<u8>> + 'a;
 
 /// An ordered store of records, each a key and a value of bytes.
@@ -102,7 +101,7 @@ pub trait Store: Send + Sync {
         usize::MAX
     }
 
-    /// Sum of what `weigh` says of each value. Exact when no update is running. O(records).
+    /// Sum of the weights of all values by `weigh`. Exact when no update is running. O(records).
     fn sum(
         &self,
         may_block: Option<MayBlock>,
@@ -181,7 +180,7 @@ pub trait Bags: Store {
     fn values(&self, may_block: Option<MayBlock>) -> Result<usize, Error>;
 }
 
-/// A handle on a store, which keeps it alive: what a table is on.
+/// A handle on a store, which keeps it alive. A table has one.
 pub trait StoreHandle: Send + Sync {
     /// The store.
     fn store(&self) -> &dyn Store;

@@ -30,7 +30,7 @@ impl<H: Host> ObjectIdentity<H> {
         look: impl FnOnce(Object<'_, H>) -> R,
     ) -> Result<R, ats_store::Error> {
         let mut made = None;
-        // A record gives back what the object refers to.
+        // A record releases the resources of the object.
         let read = self
             .codec
             .read(bytes, &mut |built| made = Some(record(&[], built)));

@@ -1,4 +1,5 @@
-//! A thread that joins again what contention has split, and gives back what queries have held back.
+//! A thread that joins parts that contention has split, and gives back records that queries have
+//! held back.
 //!
 //! A store that adapts to contention splits where writers wait for each other, and joins where they
 //! no longer do. But it notices the latter only when a thread writes: a table that is only read
@@ -42,7 +43,8 @@ pub(crate) trait JoinIdle: Send + Sync {
     /// True when one part is left.
     fn join_idle(&self) -> bool;
 
-    /// Gives back a slice of what was kept for queries that have ended. True when nothing is left.
+    /// Gives back a slice of the records that were kept for queries that have ended. Returns `true`
+    /// when none is left.
     fn cut_slice(&self) -> bool {
         true
     }
@@ -60,7 +62,7 @@ pub(crate) trait JoinIdle: Send + Sync {
 pub(crate) struct Listed(AtomicBool);
 
 impl Listed {
-    /// It is not.
+    /// A clear flag.
     pub(crate) const fn new() -> Self {
         Listed(AtomicBool::new(false))
     }
@@ -80,7 +82,7 @@ impl Listed {
 /// waits to see it.
 const VISIT_EVERY: Duration = Duration::from_millis(100);
 
-/// Most slices of what was kept for queries that a visit gives back.
+/// Most slices that a visit gives back.
 const CUTS: usize = 100;
 /// The nap between two visits of stores that have something left to give back.
 const BREATH: Duration = Duration::from_millis(1);
@@ -92,7 +94,7 @@ static ARRIVED: Condvar = Condvar::new();
 /// `true` if a store has something to give back. Set under the lock of the list.
 static IS_URGENT: AtomicBool = AtomicBool::new(false);
 
-/// To be called when a store has gone from one part to two. A few instructions if it is listed
+/// Lists a store that has gone from one part to two. A few instructions if it is listed
 /// already. If the thread cannot be started, the store stays as it is until a thread writes to it.
 pub(crate) fn notice<S: JoinIdle + 'static>(store: &Arc<S>) {
     if store.list_flag().set() && ensure_thread() {
@@ -102,7 +104,7 @@ pub(crate) fn notice<S: JoinIdle + 'static>(store: &Arc<S>) {
     }
 }
 
-/// To be called when a query has ended for which a store has kept much.
+/// Lists a store, and has it visited soon: a query has ended for which it has kept much.
 pub(crate) fn notice_at_once<S: JoinIdle + 'static>(store: &Arc<S>) {
     notice(store);
     let list = list();
@@ -120,7 +122,7 @@ fn list() -> MutexGuard<'static, List> {
 fn ensure_thread() -> bool {
     static STARTED: OnceLock<bool> = OnceLock::new();
     *STARTED.get_or_init(|| {
-        // Not joined: it lives as long as the process.
+        // The thread is not joined: it lives as long as the process.
         ats_sync::thread::spawn("ats_joiner", run).is_ok()
     })
 }
@@ -170,9 +172,9 @@ fn nap(joined: &mut Instant, is_cut: bool) -> bool {
 /// The purpose of a visit.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Purpose {
-    /// To join parts, and to have the store give back.
+    /// Join parts, and have the store give back.
     Join,
-    /// To have the store give back.
+    /// Have the store give back.
     Cut,
 }
 

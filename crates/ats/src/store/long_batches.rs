@@ -14,7 +14,7 @@ pub(super) struct LongBatches(Mutex<Numbers>);
 
 #[derive(Default)]
 struct Numbers {
-    /// That of the next one.
+    /// The number of the next one.
     next: u64,
     running: BTreeSet<u64>,
     /// `true` if none may begin any more.
