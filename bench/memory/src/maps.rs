@@ -5,7 +5,7 @@
 //! guard, or one lock, which is the best each can do.
 
 use crate::keys::{Key, bytes_of};
-use ats_mem::{Backend, CaTree, Change, HashTable, Plain, Record, RecordBox, When};
+use ats_mem::{CaTree, Change, HashTable, Plain, Provided, Record, RecordBox, Records, When};
 use crossbeam_skiplist::SkipMap;
 use scc::{Guard, TreeIndex};
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ pub trait Map: Default + Send + Sync + 'static {
 }
 
 /// One of the stores of ats.
-pub trait Store: Backend<Plain> + Default + 'static {
+pub trait Store: Records<Plain> + Default + 'static {
     /// `true` if its keys have an order.
     const ORDERED: bool;
 }

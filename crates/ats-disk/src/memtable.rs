@@ -88,7 +88,7 @@ use crate::entry::collapse::{self, Chain};
 use crate::ids::Seq;
 use crate::median::{FEW, Median};
 use crate::range_deletes::{Deleted, RangeDeletes, RangeSet};
-use ats_mem::{Backend, CaTree, Change, Ordered, Skipped};
+use ats_mem::{CaTree, Change, Provided, Records, Skipped};
 use ats_store::{Direction, KeyRange, MergeOperator};
 use insertion::{Insertion, Outcome};
 use parking_lot::Mutex;

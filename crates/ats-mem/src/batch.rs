@@ -29,7 +29,7 @@
 //! the plan answers [`Change::Later`](ats_store::Change::Later): the key gets a hold, the lock is
 //! let go, and [`BatchPlan::build`](ats_store::BatchPlan::build) makes the record while only this
 //! key is locked. Then the record takes the place of the hold. A single key that is changed in this
-//! way is [`Backend::update_alone`](crate::Backend::update_alone).
+//! way is [`Provided::update_alone`](crate::Provided::update_alone).
 //!
 //! # Long batches
 //! A batch that pins for itself (`Pinning::Own`) pins anew after each [`PIECE`] keys, installed or
@@ -58,6 +58,6 @@ mod wait;
 
 pub use pinning::PIECE;
 pub(crate) use pinning::Pinning;
-pub(crate) use run::{update, update_alone, update_batch};
+pub(crate) use run::{put, remove, update, update_alone, update_batch};
 pub use stepwise::{KeyStep, Stepwise, Trip};
 pub use wait::HeldKeyWait;

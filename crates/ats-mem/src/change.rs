@@ -6,7 +6,7 @@ use crate::record::{Record, RecordBox, Release};
 /// equals that of the update, byte for byte.
 pub type Change<R> = ats_store::Change<RecordBox<R>>;
 
-/// The changes that a [batch](crate::Backend::update_batch) makes of its keys. No decision may be
+/// The changes that a [batch](crate::Provided::update_batch) makes of its keys. No decision may be
 /// [`Remove`](ats_store::Change::Remove). A record that is [built](ats_store::BatchPlan::build) is
 /// built with no lock but that of the key.
 pub trait BatchPlan<R: Release>: ats_store::BatchPlan<Record<R>, RecordBox<R>> {}
@@ -16,7 +16,7 @@ impl<R: Release, P: ats_store::BatchPlan<Record<R>, RecordBox<R>> + ?Sized> Batc
 /// A [`BatchPlan`] that puts nothing off.
 pub type DecideMany<'a, R> = dyn FnMut(usize, Option<&Record<R>>) -> Change<R> + 'a;
 
-/// The key is held by a batch, or by an [`update_alone`](crate::Backend::update_alone), that did
+/// The key is held by a batch, or by an [`update_alone`](crate::Provided::update_alone), that did
 /// not finish within the patience of the store; or a lock was held for longer than the calling
 /// thread [may wait](ats_sync::lock::set_may_wait). Nothing was changed. Try again later, best
 /// after giving the processor away.

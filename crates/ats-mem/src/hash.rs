@@ -86,15 +86,16 @@ mod tests;
 mod walk;
 mod write;
 
-use crate::backend::{
-    Adaptive, Backend, Buckets, End, Fixable, Memory, NoSuchKey, ScanPosition, SlotAnswer, Slots,
-    Totals,
-};
 use crate::batch::KeyStep;
 use crate::change::{Busy, Change};
+use crate::figures::{Buckets, Totals};
 use crate::moments::{Moment, When};
+use crate::provided::Provided;
 use crate::record::{Record, Release, Weight};
+use crate::records::{Beside, NoSuchKey, Records, Upkeep};
 use crate::slab;
+use crate::walk::Walk;
+use ats_store::{Direction, End, SlotAnswer, WalkFrom};
 use ats_sync::shim::atomic::Ordering;
 use ats_sync::{Guard, pin};
 use line::{Line, Word};
@@ -104,7 +105,11 @@ pub use table::HashTable;
 use table::Rare;
 use walk::{Place, resolve_word};
 
-impl<R: Release> Backend<R> for HashTable<R> {
+impl<R: Release> Records<R> for HashTable<R> {
+    fn is_ordered(&self) -> bool {
+        false
+    }
+
     #[inline]
     fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
         let hash = self.seed.hash(key);
@@ -129,10 +134,6 @@ impl<R: Release> Backend<R> for HashTable<R> {
         self.begin_moment(prepare).map(Some)
     }
 
-    fn cut(&self, budget: usize, guard: &Guard) -> bool {
-        self.moments.cut(self, budget, guard)
-    }
-
     /// A key that is not there takes no lock.
     fn remove(&self, key: &[u8], guard: &Guard) -> Result<bool, Busy> {
         let hash = self.seed.hash(key);
@@ -148,7 +149,7 @@ impl<R: Release> Backend<R> for HashTable<R> {
         Ok(was_there)
     }
 
-    #[inline]
+    #[inline(always)]
     fn prefetch(&self, key: &[u8]) {
         let bucket = self.directory.view().bucket(self.seed.hash(key));
         self.directory.prefetch(bucket);
@@ -188,63 +189,33 @@ impl<R: Release> Backend<R> for HashTable<R> {
         }
     }
 
-    fn first<'g>(&'g self, guard: &'g Guard) -> Option<&'g Record<R>> {
-        self.successor(Place::START, guard)
-    }
-
-    fn last<'g>(&'g self, guard: &'g Guard) -> Option<&'g Record<R>> {
-        self.first(guard)
-    }
-
-    fn next<'g>(
+    #[inline(always)]
+    fn beside<'g>(
         &'g self,
-        key: &[u8],
+        key: Option<&[u8]>,
+        _direction: Direction,
         guard: &'g Guard,
-    ) -> Result<Option<&'g Record<R>>, NoSuchKey> {
-        self.successor_of(key, guard)
+    ) -> Beside<'g, R> {
+        match key {
+            None => Ok(self.successor(Place::START, guard)),
+            Some(key) => self.successor_of(key, guard),
+        }
     }
 
-    fn prev<'g>(
+    fn walk<'g>(
         &'g self,
-        key: &[u8],
-        guard: &'g Guard,
-    ) -> Result<Option<&'g Record<R>>, NoSuchKey> {
-        self.next(key, guard)
-    }
-
-    fn scan<'g>(
-        &'g self,
-        after: Option<&[u8]>,
-        when: When,
-        guard: &'g Guard,
-        visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
-    ) -> Result<(), NoSuchKey> {
-        let place = match after {
-            None => Place::START,
-            Some(key) => self.behind(key, guard)?,
-        };
-        self.walk(place, when, guard, visit);
-        Ok(())
-    }
-
-    fn resume_scan<'g>(
-        &'g self,
-        from: ScanPosition<'_>,
-        when: When,
+        walk: Walk<'_>,
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
         pause: &mut dyn FnMut() -> ControlFlow<()>,
-    ) -> Option<u64> {
-        let place = match from {
-            ScanPosition::Start => Place::START,
-            ScanPosition::At(reversed) => Place::At(reversed),
-            ScanPosition::Behind(key) => Place::behind(self.seed.hash(key), key),
+    ) -> Result<Option<u64>, NoSuchKey> {
+        let place = match walk.from {
+            WalkFrom::Start => Place::START,
+            WalkFrom::Place(reversed) => Place::At(reversed),
+            WalkFrom::Known(key) => self.behind(key, guard)?,
+            WalkFrom::Key(key) | WalkFrom::Behind(key) => Place::behind(self.seed.hash(key), key),
         };
-        self.walk_until(place, when, guard, visit, pause)
-    }
-
-    fn len(&self) -> usize {
-        usize::try_from(self.stripes.weight(&pin()).objects).unwrap_or(0)
+        Ok(self.walk_until(place, walk.when, guard, visit, pause))
     }
 
     fn totals(&self) -> Result<Totals, Busy> {
@@ -255,16 +226,11 @@ impl<R: Release> Backend<R> for HashTable<R> {
         self.take_census(&guard).map(|(totals, _)| totals)
     }
 
-    fn memory(&self) -> Memory {
+    fn estimate(&self) -> Totals {
         let guard = pin();
-        Memory {
-            records: usize::try_from(self.stripes.weight(&guard).bytes).unwrap_or(0),
-            structure: self.structure(&guard),
-        }
+        self.totals_of(self.stripes.weight(&guard), &guard)
     }
-}
 
-impl<R: Release> Slots<R> for HashTable<R> {
     /// The objects of a slot, of which there are as many as buckets, or as there were when the
     /// table became fixed.
     fn slot<'g>(
@@ -286,9 +252,7 @@ impl<R: Release> Slots<R> for HashTable<R> {
         self.walk_slot(index, slots, guard, visit);
         SlotAnswer::Here
     }
-}
 
-impl<R: Release> Fixable for HashTable<R> {
     fn fix(&self) {
         let guard = pin();
         // Keeps the stripes as they are, so that none is passed over, and lets no second caller go
@@ -313,13 +277,17 @@ impl<R: Release> Fixable for HashTable<R> {
         self.rare().fixed.fetch_sub(1, Ordering::AcqRel);
     }
 
-    fn tidy(&self, budget: usize, guard: &Guard) -> bool {
-        // A table that was never fixed has kept nothing.
-        self.rare.get().is_none() || self.is_fixed() || self.purge(budget, guard)
+    fn upkeep(&self, work: Upkeep, budget: usize, guard: &Guard) -> bool {
+        match work {
+            // A table that was never fixed has kept nothing.
+            Upkeep::Walks => {
+                self.rare.get().is_none() || self.is_fixed() || self.purge(budget, guard)
+            }
+            Upkeep::Queries => self.moments.cut(self, budget, guard),
+            Upkeep::Parts => true,
+        }
     }
-}
 
-impl<R: Release> Adaptive for HashTable<R> {
     #[cfg(feature = "forcing")]
     fn force_adaptation(&self, splits: u32, joins: u32) {
         self.forcing.set(splits, joins);

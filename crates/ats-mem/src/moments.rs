@@ -29,7 +29,7 @@
 //! # Cutting
 //! Each version is in a list of the store. When no query is left whose moment is below its time, it
 //! is *cut*: the record before is retired, and the stamp is taken away. That is work of the thread
-//! that ends a query, and of a background thread: see [`Backend::cut`](crate::Backend::cut). A
+//! that ends a query, and of a background thread: see [`Provided::cut`](crate::Provided::cut). A
 //! record that no query sees, since all whose moments lie between its time and that of its
 //! successor have ended, is *passed over*, though older queries run: the version of the successor
 //! leads to what was there before it. So a long query keeps what it may read, and not what came and
@@ -116,7 +116,7 @@ use std::ops::Bound;
 use std::ptr::{self, NonNull};
 use std::sync::{Mutex, MutexGuard, OnceLock, TryLockError};
 
-/// A moment that a query has begun at: see [`Backend::begin`](crate::Backend::begin).
+/// A moment that a query has begun at: see [`Records::begin`](crate::Records::begin).
 #[derive(Debug)]
 #[must_use = "a moment that is not ended keeps all that is replaced or removed from now on"]
 pub struct Moment {
@@ -125,7 +125,7 @@ pub struct Moment {
     pub objects: i64,
 }
 
-/// A query that runs, as it makes changes: see [`Backend::update_by`](crate::Backend::update_by).
+/// A query that runs, as it makes changes: see [`Provided::update_by`](crate::Provided::update_by).
 #[derive(Clone, Copy, Debug)]
 pub struct Query {
     when: When,
@@ -285,7 +285,7 @@ impl<R: Release> Moments<R> {
     }
 
     /// Bytes of memory that are held back for queries, without what writers have replaced since
-    /// versions were [cut](crate::Backend::cut) the last time.
+    /// versions were [cut](crate::Provided::cut) the last time.
     pub fn held_bytes(&self) -> usize {
         let shared = self.shared.get();
         shared.map_or(0, |shared| shared.held.load(Ordering::Relaxed))
@@ -336,7 +336,7 @@ impl<R: Release> Moments<R> {
     }
 
     /// Ends a query.
-    pub(crate) fn end(&self, moment: Moment) {
+    pub fn end(&self, moment: Moment) {
         self.change(self.shared.get_or_make(), |active| {
             active.remove_query(moment.query.when.0, moment.query.number);
         });

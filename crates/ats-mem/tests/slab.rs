@@ -6,7 +6,7 @@
 use ats_mem::slab::{
     LARGEST, SharedSlice, Statistics, allocate, block_size, free, statistics, trim,
 };
-use ats_mem::{Backend, CaTree, Change, HashTable, Plain, RecordBox};
+use ats_mem::{CaTree, Change, HashTable, Plain, Provided, RecordBox, Records};
 use fastrand::Rng;
 use std::cell::RefCell;
 use std::ptr::NonNull;
@@ -292,7 +292,7 @@ fn short_threads_leave_nothing_behind() {
     assert_nothing_left();
 }
 
-fn fill_and_drop<B: Backend<Plain> + Default>() {
+fn fill_and_drop<B: Records<Plain> + Default>() {
     let store = B::default();
     for number in 0..100_000_u64 {
         let key = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();

@@ -11,25 +11,25 @@
 //! The records are walked in the order of their hashes, and of their keys where hashes are equal.
 //! This order does not depend on what else is in the map. But the map does not have it:
 //! - A step looks at all records, and remembers those that come next. A scan takes a sixteenth of
-//!   the records with each look. So [`next`](ats_mem::Backend::next) costs O(n), and a whole scan
+//!   the records with each look. So [`next`](ats_mem::Provided::next) costs O(n), and a whole scan
 //!   O(n log n).
-//! - While the store is [fixed](ats_mem::Fixable), it has an index of all keys in this order
+//! - While the store is [fixed](ats_mem::Records::fix), it has an index of all keys in this order
 //!   (`walk_index`), and `next` costs O(log n). To fix it costs O(n log n), and to add or remove a
 //!   key O(log n) as long as the index is there. With half a million keys, removing one and putting
 //!   it back took 0.25 us, and 0.8 us with the index; fixing the store took 0.3 s.
 //!
 //! Reads and writes of a store that is not fixed are those of the map alone.
 //!
-//! [`update_end`](ats_mem::Backend::update_end) passes over the places of the map that are empty.
+//! [`update_end`](ats_mem::Records::update_end) passes over the places of the map that are empty.
 //! Taking all records by and by costs more than the contract says: O(n / 16) for each, with the
 //! factor of a look at one byte.
 
-use super::record_map::{Kept, RecordMap, Rest, Taking};
+use super::record_map::{Kept, RecordMap, Taking};
 use super::store::LockedMap;
 use super::walk_index::{Spot, WalkIndex, slot_of, slot_start};
 use ats_mem::hash::Seed;
 use ats_mem::record::Release;
-use ats_mem::{End, ScanPosition, SlotAnswer};
+use ats_mem::{SlotAnswer, WalkFrom};
 use ats_sync::Guard;
 use ats_sync::model::LEAST_SCAN_PIECE as LEAST_PIECE;
 use std::collections::HashSet;
@@ -40,7 +40,7 @@ pub type LockedHashMap<R> = LockedMap<R, Hashed<R>>;
 
 /// The map never has room for fewer.
 const LEAST_CAPACITY: usize = 28;
-/// It is made smaller when so many times more records fit in.
+/// The map shrinks when so many times more records fit in.
 const SPARSE: usize = 8;
 /// A scan takes one of so many parts with each look, but at least [`LEAST_PIECE`] records.
 const PARTS: usize = 16;
@@ -50,7 +50,7 @@ pub struct Hashed<R: Release> {
     records: HashSet<Kept<R>, Seeded>,
     /// The number of fixations.
     fixed: usize,
-    /// There while the map is fixed, and until it is tidied.
+    /// The index, while the map is fixed and until it is tidied.
     index: Option<WalkIndex>,
 }
 
@@ -127,7 +127,7 @@ impl<R: Release> Hashed<R> {
             if hash <= limit {
                 least.push((hash, kept.duplicate()));
             }
-            // With twice as many, half of them are dropped: that is O(1) for each record.
+            // Half of twice as many records are dropped: that is O(1) for each record.
             if least.len() >= 2 * most + 16 {
                 limit = cut(&mut least, most);
             }
@@ -150,8 +150,6 @@ fn cut<R: Release>(records: &mut Vec<(u64, Kept<R>)>, most: usize) -> u64 {
 }
 
 impl<R: Release> RecordMap<R> for Hashed<R> {
-    const READER_GROUPS: Option<usize> = None;
-
     fn get(&self, key: &[u8]) -> Option<&Kept<R>> {
         self.records.get(key)
     }
@@ -183,7 +181,7 @@ impl<R: Release> RecordMap<R> for Hashed<R> {
         self.records.iter()
     }
 
-    fn end(&self, _end: End) -> Option<&Kept<R>> {
+    fn any(&self) -> Option<&Kept<R>> {
         let free = self.records.iter().find(|kept| !kept.get().is_held());
         free.or_else(|| self.records.iter().next())
     }
@@ -192,24 +190,23 @@ impl<R: Release> RecordMap<R> for Hashed<R> {
         LEAST_PIECE.max(self.records.len() / PARTS)
     }
 
-    fn gather(&self, from: ScanPosition<'_>, most: usize, found: &mut Vec<Kept<R>>) -> Rest {
+    fn gather(&self, from: WalkFrom<'_>, most: usize, found: &mut Vec<Kept<R>>) -> Option<u64> {
         let from = match from {
-            ScanPosition::Start => Spot::START,
-            ScanPosition::At(hash) => Spot::At(hash),
-            ScanPosition::Behind(key) => Spot::Behind(self.hash(key), key),
+            WalkFrom::Start => Spot::START,
+            WalkFrom::Place(hash) => Spot::At(hash),
+            WalkFrom::Key(key) | WalkFrom::Known(key) | WalkFrom::Behind(key) => {
+                Spot::Behind(self.hash(key), key)
+            }
         };
         if let Some(index) = &self.index {
             let (keys, next) = index.next_keys(from, most);
             found.extend(keys.filter_map(|key| self.get(key)).map(Kept::duplicate));
-            return next.map_or(Rest::Nowhere, Rest::At);
+            return next;
         }
         let (least, is_cut) = self.least(from, most);
         let last = least.last().map(|(hash, _)| *hash);
         found.extend(least.into_iter().map(|(_, kept)| kept));
-        match last.and_then(|last| last.checked_add(1)) {
-            Some(next) if is_cut => Rest::At(next),
-            _ => Rest::Nowhere,
-        }
+        last.and_then(|last| last.checked_add(1)).filter(|_| is_cut)
     }
 
     fn knows(&self, key: &[u8], guard: &Guard) -> bool {
@@ -230,14 +227,14 @@ impl<R: Release> RecordMap<R> for Hashed<R> {
                 false => SlotAnswer::Beyond,
             };
         }
-        let mut from = ScanPosition::At(slot_start(index, slots));
+        let mut from = WalkFrom::Place(slot_start(index, slots));
         loop {
             let rest = self.gather(from, self.piece(), found);
             let len = found.len();
             found.retain(|kept| slot_of(self.hash(kept.get().key()), slots) == index);
             match rest {
-                Rest::At(next) if found.len() == len && slot_of(next, slots) == index => {
-                    from = ScanPosition::At(next);
+                Some(next) if found.len() == len && slot_of(next, slots) == index => {
+                    from = WalkFrom::Place(next);
                 }
                 _ => return SlotAnswer::Here,
             }

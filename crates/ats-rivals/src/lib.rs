@@ -1,5 +1,5 @@
-//! Stores for comparison: structures that a table in memory could have instead. Experimental: only
-//! builds that measure or test have this crate.
+//! Stores for comparison: structures that a table in memory could have instead. Only builds that
+//! measure or test have this crate.
 //!
 //! | store | what it is | readers |
 //! |---|---|---|
@@ -10,7 +10,7 @@
 //! Good for: measuring what adaptation, fat nodes and reading without locks give; checking other
 //! stores. Each says itself what it is good for and bad at.
 //!
-//! They keep the contract of [`Backend`](ats_mem::Backend), except for what it says of costs and of
+//! They keep the contract of [`Records`](ats_mem::Records), except for what it says of costs and of
 //! waiting:
 //! - **Readers may take locks**, so they write memory that others read, and wait for writers. They
 //!   look without a lock at the records that they have found, which live as long as their guard, as
@@ -32,7 +32,6 @@
 //! - RIVALS-3. The weight is that of what readers see in the map, whenever the lock is free.
 
 mod hash_map;
-mod in_range;
 mod key_locks;
 mod lock_free;
 pub mod reader_groups;
@@ -47,5 +46,5 @@ mod walk_index;
 pub use hash_map::LockedHashMap;
 pub use lock_free::LockFreeTree;
 pub use reader_groups::ReaderGroupLock;
-pub use rival::{Rival, RivalStore};
+pub use rival::{Rival, StoreUser};
 pub use skip_list::SkipList;

@@ -3,7 +3,7 @@
 //! The invariants (RIVALS-1 and so on) are those of [the crate](crate).
 
 use ats_mem::record::{Record, RecordBox, Release};
-use ats_mem::{End, ScanPosition, SlotAnswer};
+use ats_mem::{SlotAnswer, WalkFrom};
 use ats_sync::Guard;
 use std::borrow::Borrow;
 use std::hash::{Hash, Hasher};
@@ -93,30 +93,16 @@ impl<R: Release> Hash for Kept<R> {
 /// The reason why a record is taken out of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taking {
-    /// Its key, which was there for readers, is removed.
+    /// The removal of a key that was there for readers.
     Removal,
-    /// Its key was not there for readers: a batch has not put it after all.
+    /// The end of a batch that has not put the key after all: readers have not seen it.
     Undoing,
-}
-
-/// The place of the records that follow those of a piece.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rest {
-    /// There are none.
-    Nowhere,
-    /// Behind the last record of the piece.
-    BehindLast,
-    /// At this position.
-    At(u64),
 }
 
 /// A map of records in some order, used by one thread that writes or by several that read.
 ///
 /// Methods that find records append them to `found`, also those of open batches.
 pub trait RecordMap<R: Release>: Default + Send + Sync {
-    /// The number of groups of readers of its lock: `None`, as many as a lock has of itself.
-    const READER_GROUPS: Option<usize>;
-
     /// The record of a key.
     fn get(&self, key: &[u8]) -> Option<&Kept<R>>;
 
@@ -129,21 +115,15 @@ pub trait RecordMap<R: Release>: Default + Send + Sync {
     /// All records, in any order.
     fn all(&self) -> impl Iterator<Item = &Kept<R>>;
 
-    /// The record at an end; of a map without order any record, rather one that no batch holds.
-    fn end(&self, end: End) -> Option<&Kept<R>>;
+    /// Any record, rather one that no batch holds.
+    fn any(&self) -> Option<&Kept<R>>;
 
     /// About how many records a walk should find at a time.
     fn piece(&self) -> usize;
 
     /// Finds the next records from a position on: `most` or a few more, unless there are less.
-    fn gather(&self, from: ScanPosition<'_>, most: usize, found: &mut Vec<Kept<R>>) -> Rest;
-
-    /// Finds the next records below a key, or the last ones, in descending order: at most `most`.
-    /// Returns `true` if the map has an order; if not, it finds nothing.
-    fn gather_down(&self, below: Option<&[u8]>, most: usize, found: &mut Vec<Kept<R>>) -> bool {
-        let _ = (below, most, found);
-        false
-    }
+    /// Returns the place of those that follow, if there are any.
+    fn gather(&self, from: WalkFrom<'_>, most: usize, found: &mut Vec<Kept<R>>) -> Option<u64>;
 
     /// Returns `true` if a walk can go on behind a key.
     fn knows(&self, key: &[u8], guard: &Guard) -> bool;
@@ -151,13 +131,13 @@ pub trait RecordMap<R: Release>: Default + Send + Sync {
     /// Finds the records of a slot.
     fn slot(&self, index: usize, found: &mut Vec<Kept<R>>) -> SlotAnswer;
 
-    /// Does what [`Fixable::fix`](ats_mem::Fixable::fix) does.
+    /// Like [`Records::fix`](ats_mem::Records::fix).
     fn fix(&mut self) {}
 
-    /// Does what [`Fixable::unfix`](ats_mem::Fixable::unfix) does.
+    /// Like [`Records::unfix`](ats_mem::Records::unfix).
     fn unfix(&mut self) {}
 
-    /// Lets go of what was kept for walks, unless the map is fixed.
+    /// Drops the index for walks, unless the map is fixed.
     fn tidy(&mut self) {}
 
     /// About how many bytes of memory the map takes besides the records and itself.

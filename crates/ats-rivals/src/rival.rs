@@ -1,7 +1,7 @@
 //! The stores for comparison, by their names.
 
 use crate::{LockFreeTree, LockedHashMap, SkipList};
-use ats_mem::{MemoryStore, OrderedStore, Release};
+use ats_mem::{Records, Release};
 
 /// A store for comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,14 +15,10 @@ pub enum Rival {
 }
 
 impl Rival {
-    /// All that there are.
-    pub const ALL: [Self; 3] = [
-        Rival::SkipList,
-        Rival::LockFreeTree,
-        Rival::HashMap,
-    ];
+    /// All stores for comparison.
+    pub const ALL: [Self; 3] = [Rival::SkipList, Rival::LockFreeTree, Rival::HashMap];
 
-    /// Its name.
+    /// The name of the store.
     pub fn name(self) -> &'static str {
         match self {
             Rival::SkipList => "skip_list",
@@ -36,50 +32,21 @@ impl Rival {
         self != Rival::HashMap
     }
 
-    /// A store of this kind, without records.
-    pub fn store<R: Release>(self) -> RivalStore<R> {
-        let records = match self {
-            Rival::SkipList => Records::Ordered(Box::new(SkipList::new())),
-            Rival::LockFreeTree => Records::Ordered(Box::new(LockFreeTree::new())),
-            Rival::HashMap => Records::Unordered(Box::new(LockedHashMap::new())),
-        };
-        RivalStore {
-            rival: self,
-            records,
+    /// Makes a store of this kind, without records, and gives it to `user`.
+    pub fn make<R: Release, U: StoreUser<R>>(self, user: U) -> U::Use {
+        match self {
+            Rival::SkipList => user.accept(SkipList::new()),
+            Rival::LockFreeTree => user.accept(LockFreeTree::new()),
+            Rival::HashMap => user.accept(LockedHashMap::new()),
         }
     }
 }
 
-/// A store for comparison, whichever it is.
-pub struct RivalStore<R: Release> {
-    rival: Rival,
-    records: Records<R>,
-}
+/// A user of a store, whichever it is.
+pub trait StoreUser<R: Release> {
+    /// The form in which it has the store.
+    type Use;
 
-enum Records<R: Release> {
-    Ordered(Box<dyn OrderedStore<R>>),
-    Unordered(Box<dyn MemoryStore<R>>),
-}
-
-impl<R: Release> RivalStore<R> {
-    /// Its kind.
-    pub fn rival(&self) -> Rival {
-        self.rival
-    }
-
-    /// The store.
-    pub fn records(&self) -> &dyn MemoryStore<R> {
-        match &self.records {
-            Records::Ordered(records) => &**records,
-            Records::Unordered(records) => &**records,
-        }
-    }
-
-    /// The store, if it has an order.
-    pub fn as_ordered(&self) -> Option<&dyn OrderedStore<R>> {
-        match &self.records {
-            Records::Ordered(records) => Some(&**records),
-            Records::Unordered(_) => None,
-        }
-    }
+    /// Takes the store.
+    fn accept<S: Records<R> + 'static>(self, store: S) -> Self::Use;
 }

@@ -9,10 +9,10 @@ use std::ptr::NonNull;
 
 /// The decision about a key.
 pub enum Exchange<'g, R: Release> {
-    /// It stays as it is.
+    /// The key stays as it is.
     Keep,
-    /// This record comes in the place of the one that was there, or is the first one of the key. It
-    /// has the same key, byte for byte, and belongs to the map from now on.
+    /// A new record, in the place of the one that was there or as the first one of the key. It has
+    /// the same key, byte for byte, and belongs to the map from now on.
     Put(&'g Record<R>),
     /// The record, which is there, goes.
     Take,
@@ -27,7 +27,7 @@ pub trait SharedMap<R: Release>: Default + Send + Sync {
     /// The record of a key, as it was at some moment of the call.
     fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>>;
 
-    /// Changes one key: calls `decide` once, with its record, and does what that says.
+    /// Changes one key: calls `decide` once, with its record, and carries out the decision.
     ///
     /// No other thread is in `decide` of the same key, and what it has seen is what is there until
     /// the change has been made, in one step for readers (SHARED_STORE-1). If `decide` panics,
@@ -50,7 +50,7 @@ pub trait SharedMap<R: Release>: Default + Send + Sync {
         found: &mut Vec<&'g Record<R>>,
     );
 
-    /// Does what [`gather`](SharedMap::gather) does, from below `below` (from the end, if `None`)
+    /// Gathers like [`gather`](SharedMap::gather), but from below `below` (from the end, if `None`)
     /// downwards: descending.
     fn gather_down<'g>(
         &'g self,
@@ -67,7 +67,7 @@ pub trait SharedMap<R: Release>: Default + Send + Sync {
     /// about how many there are.
     fn bytes(&self, records: usize, guard: &Guard) -> usize;
 
-    /// Does what [`Adaptive::force_adaptation`](ats_mem::Adaptive::force_adaptation) does.
+    /// Like [`Records::force_adaptation`](ats_mem::Records::force_adaptation).
     #[cfg(feature = "forcing")]
     fn force_adaptation(&self, splits: u32, joins: u32) {
         let _ = (splits, joins);

@@ -17,23 +17,20 @@
 //!   held as a reader. So while the lock is held to write, the counters say what readers see.
 //! - SHARED_STORE-4. Locks are taken in this order: the one of the store, then those of the map.
 
-use super::in_range::{PIECE, Pieces, skip_in, visit_in};
 use super::shared_map::{Exchange, SharedMap};
 use crate::reader_groups::ReaderGroupLock;
 use ats_mem::batch::{HeldKeyWait, KeyStep, Stepwise, Trip};
 use ats_mem::record::{self, Record, RecordBox, Release, Weight};
-use ats_mem::{
-    Adaptive, Backend, Busy, Change, Direction, End, Fixable, KeyRange, Memory, NoSuchKey, Ordered,
-    ScanPosition, Skipped, SlotAnswer, Slots, Totals, When,
-};
+use ats_mem::{Busy, Change, Direction, End, NoSuchKey, Provided, Records, Totals, Walk, WalkFrom};
 use ats_store::successor;
+use ats_sync::model::RANGE_PIECE as PIECE;
 use ats_sync::{Guard, ShardedCounter, pin};
 use std::marker::PhantomData;
 use std::ops::{Bound, ControlFlow};
 use std::ptr;
 
-/// The number of records that are asked for when one is wanted: two, since the first may belong to
-/// a batch.
+/// The number of records that a walk asks for first, and then for twice as many each time up to
+/// [`PIECE`]: two, since often one is wanted, and the first may belong to a batch.
 const STEP: usize = 2;
 
 /// A store on a map that threads share; see the documentation of [the crate](crate).
@@ -78,10 +75,15 @@ impl<R: Release, M: SharedMap<R>> SharedStore<R, M> {
         }
     }
 
-    fn structure(&self, records: i64, guard: &Guard) -> usize {
-        let records = usize::try_from(records).unwrap_or(0);
+    fn totals_of(&self, weight: Weight, guard: &Guard) -> Totals {
+        let records = usize::try_from(weight.objects).unwrap_or(0);
         let counters = self.objects.bytes() + self.bytes.bytes();
-        size_of::<Self>() + self.turns.bytes() + counters + self.map.bytes(records, guard)
+        let own = size_of::<Self>() + self.turns.bytes() + counters;
+        Totals {
+            objects: weight.objects,
+            bytes: weight.bytes,
+            structure: (own + self.map.bytes(records, guard)) as i64,
+        }
     }
 
     /// Changes a key as is decided, unless a batch holds it: then this says so, and nothing is
@@ -126,49 +128,6 @@ impl<R: Release, M: SharedMap<R>> SharedStore<R, M> {
         }
         found.pop()
     }
-
-    /// The first record that readers see from a bound on.
-    fn first_from<'g>(&'g self, from: Bound<&[u8]>, guard: &'g Guard) -> Option<&'g Record<R>> {
-        let (mut from, mut found) = (from, Vec::with_capacity(STEP));
-        loop {
-            self.map.gather(from, STEP, guard, &mut found);
-            if let Some(seen) = found.iter().find_map(|record| record.resolve(guard)) {
-                return Some(seen);
-            }
-            let last = found.last().filter(|_| found.len() == STEP)?;
-            from = Bound::Excluded(last.key());
-            found.clear();
-        }
-    }
-
-    /// The last record that readers see below a key, or of all.
-    fn last_below<'g>(&'g self, below: Option<&[u8]>, guard: &'g Guard) -> Option<&'g Record<R>> {
-        let (mut below, mut found) = (below, Vec::with_capacity(STEP));
-        loop {
-            self.map.gather_down(below, STEP, guard, &mut found);
-            if let Some(seen) = found.iter().find_map(|record| record.resolve(guard)) {
-                return Some(seen);
-            }
-            let last = found.last().filter(|_| found.len() == STEP)?;
-            below = Some(last.key());
-            found.clear();
-        }
-    }
-
-    /// Visits the records behind a key, or all.
-    fn visit_behind<'g>(
-        &'g self,
-        key: Option<&[u8]>,
-        guard: &'g Guard,
-        visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
-    ) {
-        let low = key.map(successor);
-        let range = KeyRange {
-            low: low.as_deref(),
-            high: None,
-        };
-        visit_in(self, range, Direction::Up, guard, visit);
-    }
 }
 
 /// A batch holds the key.
@@ -186,34 +145,6 @@ fn retire<R: Release>(gone: Option<&Record<R>>, guard: &Guard) {
     if let Some(record) = gone {
         // SAFETY: this thread has just taken it out of the map (SHARED_STORE-2).
         unsafe { record::retire(ptr::from_ref(record).cast_mut(), guard) };
-    }
-}
-
-impl<R: Release, M: SharedMap<R>> Pieces<R> for SharedStore<R, M> {
-    fn piece<'g>(
-        &'g self,
-        range: KeyRange<'_>,
-        direction: Direction,
-        guard: &'g Guard,
-    ) -> Vec<&'g Record<R>> {
-        let mut found = Vec::with_capacity(PIECE);
-        match direction {
-            Direction::Up => {
-                let low = range.low.map_or(Bound::Unbounded, Bound::Included);
-                self.map.gather(low, PIECE, guard, &mut found);
-                let beyond =
-                    |record: &&Record<R>| range.high.is_some_and(|high| record.key() >= high);
-                let within = found.iter().position(beyond).unwrap_or(found.len());
-                found.truncate(within);
-            }
-            Direction::Down => {
-                self.map.gather_down(range.high, PIECE, guard, &mut found);
-                let beyond = |record: &&Record<R>| range.low.is_some_and(|low| record.key() < low);
-                let within = found.iter().position(beyond).unwrap_or(found.len());
-                found.truncate(within);
-            }
-        }
-        found
     }
 }
 
@@ -278,7 +209,11 @@ impl<R: Release, M: SharedMap<R>> Stepwise<R> for SharedStore<R, M> {
     }
 }
 
-impl<R: Release, M: SharedMap<R>> Backend<R> for SharedStore<R, M> {
+impl<R: Release, M: SharedMap<R>> Records<R> for SharedStore<R, M> {
+    fn is_ordered(&self) -> bool {
+        true
+    }
+
     fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
         self.map.get(key, guard)?.resolve(guard)
     }
@@ -310,56 +245,46 @@ impl<R: Release, M: SharedMap<R>> Backend<R> for SharedStore<R, M> {
         }
     }
 
-    fn first<'g>(&'g self, guard: &'g Guard) -> Option<&'g Record<R>> {
-        self.first_from(Bound::Unbounded, guard)
-    }
-
-    fn last<'g>(&'g self, guard: &'g Guard) -> Option<&'g Record<R>> {
-        self.last_below(None, guard)
-    }
-
-    fn next<'g>(
-        &'g self,
-        key: &[u8],
-        guard: &'g Guard,
-    ) -> Result<Option<&'g Record<R>>, NoSuchKey> {
-        Ok(self.first_from(Bound::Excluded(key), guard))
-    }
-
-    fn prev<'g>(
-        &'g self,
-        key: &[u8],
-        guard: &'g Guard,
-    ) -> Result<Option<&'g Record<R>>, NoSuchKey> {
-        Ok(self.last_below(Some(key), guard))
-    }
-
-    fn scan<'g>(
-        &'g self,
-        after: Option<&[u8]>,
-        _when: When,
-        guard: &'g Guard,
-        visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
-    ) -> Result<(), NoSuchKey> {
-        self.visit_behind(after, guard, visit);
-        Ok(())
-    }
-
     /// Parts without records are never large here, so there is no need to pause in them.
-    fn resume_scan<'g>(
+    fn walk<'g>(
         &'g self,
-        from: ScanPosition<'_>,
-        _when: When,
+        walk: Walk<'_>,
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
         _pause: &mut dyn FnMut() -> ControlFlow<()>,
-    ) -> Option<u64> {
-        let after = match from {
-            ScanPosition::Start | ScanPosition::At(_) => None,
-            ScanPosition::Behind(key) => Some(key),
+    ) -> Result<Option<u64>, NoSuchKey> {
+        let above;
+        let mut from = match (walk.direction, walk.from) {
+            (_, WalkFrom::Start | WalkFrom::Place(_)) => Bound::Unbounded,
+            (Direction::Up, WalkFrom::Key(key)) => Bound::Included(key),
+            (Direction::Down, WalkFrom::Key(key)) => {
+                above = successor(key);
+                Bound::Excluded(&above[..])
+            }
+            (_, WalkFrom::Known(key) | WalkFrom::Behind(key)) => Bound::Excluded(key),
         };
-        self.visit_behind(after, guard, visit);
-        None
+        let (mut most, mut found) = (STEP, Vec::new());
+        loop {
+            match (walk.direction, from) {
+                (Direction::Up, from) => self.map.gather(from, most, guard, &mut found),
+                (Direction::Down, Bound::Unbounded) => {
+                    self.map.gather_down(None, most, guard, &mut found);
+                }
+                (Direction::Down, Bound::Included(below) | Bound::Excluded(below)) => {
+                    self.map.gather_down(Some(below), most, guard, &mut found);
+                }
+            }
+            let mut visible = found.iter().filter_map(|record| record.resolve(guard));
+            if visible.try_for_each(&mut *visit).is_break() {
+                return Ok(None);
+            }
+            match found.last() {
+                Some(last) if found.len() == most => from = Bound::Excluded(last.key()),
+                _ => return Ok(None),
+            }
+            found.clear();
+            most = (2 * most).min(PIECE);
+        }
     }
 
     fn totals(&self) -> Result<Totals, Busy> {
@@ -367,99 +292,14 @@ impl<R: Release, M: SharedMap<R>> Backend<R> for SharedStore<R, M> {
         let alone = self.turns.write();
         let weight = self.weight();
         drop(alone);
-        Ok(Totals {
-            objects: weight.objects,
-            bytes: weight.bytes,
-            structure: self.structure(weight.objects, &guard) as i64,
-        })
+        Ok(self.totals_of(weight, &guard))
     }
 
-    fn len(&self) -> usize {
-        usize::try_from(self.weight().objects).unwrap_or(0)
-    }
-
-    fn memory(&self) -> Memory {
+    fn estimate(&self) -> Totals {
         let weight = self.weight();
-        Memory {
-            records: usize::try_from(weight.bytes).unwrap_or(0),
-            structure: self.structure(weight.objects, &pin()),
-        }
-    }
-}
-
-impl<R: Release, M: SharedMap<R>> Ordered<R> for SharedStore<R, M> {
-    fn scan_from<'g>(
-        &'g self,
-        from: &[u8],
-        _when: When,
-        guard: &'g Guard,
-        visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
-    ) {
-        let range = KeyRange {
-            low: Some(from),
-            high: None,
-        };
-        visit_in(self, range, Direction::Up, guard, visit);
+        self.totals_of(weight, &pin())
     }
 
-    fn scan_down<'g>(
-        &'g self,
-        below: Option<&[u8]>,
-        _when: When,
-        guard: &'g Guard,
-        visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
-    ) {
-        let range = KeyRange {
-            low: None,
-            high: below,
-        };
-        visit_in(self, range, Direction::Down, guard, visit);
-    }
-
-    fn skip<'g>(
-        &'g self,
-        key_range: KeyRange<'_>,
-        direction: Direction,
-        most: usize,
-        guard: &'g Guard,
-        pause: &mut dyn FnMut() -> ControlFlow<()>,
-    ) -> Skipped<'g, R> {
-        skip_in(self, key_range, direction, most, guard, pause)
-    }
-}
-
-/// A slot is the record at that place in the order of the keys. O(n).
-impl<R: Release, M: SharedMap<R>> Slots<R> for SharedStore<R, M> {
-    fn slot<'g>(
-        &'g self,
-        index: usize,
-        guard: &'g Guard,
-        visit: &mut dyn FnMut(&'g Record<R>),
-    ) -> SlotAnswer {
-        let go_on = &mut || ControlFlow::Continue(());
-        match self.skip(KeyRange::default(), Direction::Up, index, guard, go_on) {
-            Skipped::At(record, _) => {
-                visit(record);
-                SlotAnswer::Here
-            }
-            Skipped::All(len) if len == index => SlotAnswer::End,
-            _ => SlotAnswer::Beyond,
-        }
-    }
-}
-
-/// Walks go on from any key.
-impl<R: Release, M: SharedMap<R>> Fixable for SharedStore<R, M> {
-    fn fix(&self) {}
-
-    fn unfix(&self) {}
-
-    fn tidy(&self, _budget: usize, _guard: &Guard) -> bool {
-        true
-    }
-}
-
-impl<R: Release, M: SharedMap<R>> Adaptive for SharedStore<R, M> {
     #[cfg(feature = "forcing")]
     fn force_adaptation(&self, splits: u32, joins: u32) {
         self.map.force_adaptation(splits, joins);

@@ -2,21 +2,17 @@
 //!
 //! The invariants (RIVALS-1 and so on) are those of [the crate](crate).
 
-use super::record_map::{Kept, RecordMap, Rest, Taking};
+use super::record_map::{Kept, RecordMap, Taking};
 use crate::reader_groups::ReaderGroupLock;
 use ats_mem::batch::{HeldKeyWait, KeyStep, Stepwise, Trip};
 use ats_mem::record::{self, Record, RecordBox, Release, Weight};
 use ats_mem::{
-    Adaptive, Backend, Busy, Change, End, Fixable, Memory, NoSuchKey, ScanPosition, SlotAnswer,
-    Slots, Totals, When,
+    Beside, Busy, Change, Direction, End, NoSuchKey, Provided, Records, SlotAnswer, Totals, Upkeep,
+    Walk, WalkFrom,
 };
 use ats_sync::Guard;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
-
-/// The number of records that are asked for when one is wanted from a map that goes down: a few,
-/// since some may belong to batches.
-const STEP: usize = 4;
 
 /// A store with one lock; see the documentation of [the crate](crate).
 pub struct LockedMap<R: Release, M: RecordMap<R>> {
@@ -78,10 +74,7 @@ impl<R: Release, M: RecordMap<R>> LockedMap<R, M> {
             records: PhantomData,
         };
         LockedMap {
-            state: match M::READER_GROUPS {
-                Some(groups) => ReaderGroupLock::with_groups(groups, state),
-                None => ReaderGroupLock::new(state),
-            },
+            state: ReaderGroupLock::new(state),
         }
     }
 
@@ -131,9 +124,9 @@ impl<R: Release, M: RecordMap<R>> LockedMap<R, M> {
 
     /// Visits the records behind a position until `visit` breaks. Returns where to go on if
     /// `pause`, which is asked where it can be gone on by a number, breaks.
-    fn walk<'g>(
+    fn walk_from<'g>(
         &'g self,
-        from: ScanPosition<'_>,
+        from: WalkFrom<'_>,
         piece: Option<usize>,
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
@@ -143,7 +136,6 @@ impl<R: Release, M: RecordMap<R>> LockedMap<R, M> {
             map.gather(from, piece.unwrap_or_else(|| map.piece()), found)
         });
         loop {
-            let last = found.last().copied();
             for record in found {
                 if let Some(record) = record.resolve(guard)
                     && visit(record).is_break()
@@ -151,12 +143,11 @@ impl<R: Release, M: RecordMap<R>> LockedMap<R, M> {
                     return None;
                 }
             }
-            let from = match (rest, last) {
-                (Rest::At(place), _) if pause().is_break() => return Some(place),
-                (Rest::At(place), _) => ScanPosition::At(place),
-                (Rest::BehindLast, Some(last)) => ScanPosition::Behind(last.key()),
-                (Rest::Nowhere, _) | (Rest::BehindLast, None) => return None,
-            };
+            let place = rest?;
+            if pause().is_break() {
+                return Some(place);
+            }
+            let from = WalkFrom::Place(place);
             (found, rest) = self.look(guard, |map, found| {
                 map.gather(from, piece.unwrap_or_else(|| map.piece()), found)
             });
@@ -164,41 +155,15 @@ impl<R: Release, M: RecordMap<R>> LockedMap<R, M> {
     }
 
     /// The first record behind a position.
-    fn successor<'g>(&'g self, from: ScanPosition<'_>, guard: &'g Guard) -> Option<&'g Record<R>> {
+    fn successor<'g>(&'g self, from: WalkFrom<'_>, guard: &'g Guard) -> Option<&'g Record<R>> {
         let mut first = None;
         let visit = &mut |record| {
             first = Some(record);
             ControlFlow::Break(())
         };
         let go_on = &mut || ControlFlow::Continue(());
-        self.walk(from, Some(1), guard, visit, go_on);
+        self.walk_from(from, Some(1), guard, visit, go_on);
         first
-    }
-
-    /// The last record below a key, if there is one. Nothing at all if the map has no order.
-    #[expect(
-        clippy::option_option,
-        reason = "whether there is an order, and what is found in it"
-    )]
-    fn last_below<'g>(
-        &'g self,
-        below: Option<&[u8]>,
-        guard: &'g Guard,
-    ) -> Option<Option<&'g Record<R>>> {
-        let mut below = below;
-        loop {
-            let (found, is_ordered) =
-                self.look(guard, |map, found| map.gather_down(below, STEP, found));
-            if !is_ordered {
-                return None;
-            }
-            let last = found.last().copied();
-            let settled = found.into_iter().find_map(|record| record.resolve(guard));
-            match last {
-                Some(last) if settled.is_none() => below = Some(last.key()),
-                _ => return Some(settled),
-            }
-        }
     }
 }
 
@@ -249,7 +214,11 @@ impl<R: Release, M: RecordMap<R>> Stepwise<R> for LockedMap<R, M> {
     }
 }
 
-impl<R: Release, M: RecordMap<R>> Backend<R> for LockedMap<R, M> {
+impl<R: Release, M: RecordMap<R>> Records<R> for LockedMap<R, M> {
+    fn is_ordered(&self) -> bool {
+        false
+    }
+
     fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
         let state = self.state.read();
         // SAFETY: it is in the map while the lock is held, which is after the guard was made.
@@ -263,98 +232,57 @@ impl<R: Release, M: RecordMap<R>> Backend<R> for LockedMap<R, M> {
 
     fn update_end<'g>(
         &'g self,
-        end: End,
+        _end: End,
         guard: &'g Guard,
         decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>,
     ) -> Result<(), Busy> {
-        self.change(guard, |map| map.end(end), None, &mut |current| {
+        self.change(guard, |map| map.any(), None, &mut |current| {
             KeyStep::of(decide(current))
         })
     }
 
-    fn first<'g>(&'g self, guard: &'g Guard) -> Option<&'g Record<R>> {
-        self.successor(ScanPosition::Start, guard)
-    }
-
-    fn last<'g>(&'g self, guard: &'g Guard) -> Option<&'g Record<R>> {
-        self.last_below(None, guard)
-            .unwrap_or_else(|| self.first(guard))
-    }
-
-    fn next<'g>(
+    fn beside<'g>(
         &'g self,
-        key: &[u8],
+        key: Option<&[u8]>,
+        _direction: Direction,
         guard: &'g Guard,
-    ) -> Result<Option<&'g Record<R>>, NoSuchKey> {
-        if !self.state.read().map.knows(key, guard) {
-            return Err(NoSuchKey);
-        }
-        Ok(self.successor(ScanPosition::Behind(key), guard))
-    }
-
-    fn prev<'g>(
-        &'g self,
-        key: &[u8],
-        guard: &'g Guard,
-    ) -> Result<Option<&'g Record<R>>, NoSuchKey> {
-        match self.last_below(Some(key), guard) {
-            Some(found) => Ok(found),
-            None => self.next(key, guard),
+    ) -> Beside<'g, R> {
+        match key {
+            None => Ok(self.successor(WalkFrom::Start, guard)),
+            Some(key) if !self.state.read().map.knows(key, guard) => Err(NoSuchKey),
+            Some(key) => Ok(self.successor(WalkFrom::Behind(key), guard)),
         }
     }
 
-    fn scan<'g>(
+    fn walk<'g>(
         &'g self,
-        after: Option<&[u8]>,
-        _when: When,
-        guard: &'g Guard,
-        visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
-    ) -> Result<(), NoSuchKey> {
-        let from = match after {
-            None => ScanPosition::Start,
-            Some(key) if self.state.read().map.knows(key, guard) => ScanPosition::Behind(key),
-            Some(_) => return Err(NoSuchKey),
-        };
-        let go_on = &mut || ControlFlow::Continue(());
-        self.walk(from, None, guard, visit, go_on);
-        Ok(())
-    }
-
-    fn resume_scan<'g>(
-        &'g self,
-        from: ScanPosition<'_>,
-        _when: When,
+        walk: Walk<'_>,
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
         pause: &mut dyn FnMut() -> ControlFlow<()>,
-    ) -> Option<u64> {
-        self.walk(from, None, guard, visit, pause)
+    ) -> Result<Option<u64>, NoSuchKey> {
+        if let WalkFrom::Known(key) = walk.from
+            && !self.state.read().map.knows(key, guard)
+        {
+            return Err(NoSuchKey);
+        }
+        Ok(self.walk_from(walk.from, None, guard, visit, pause))
     }
 
     fn totals(&self) -> Result<Totals, Busy> {
+        Ok(self.estimate())
+    }
+
+    fn estimate(&self) -> Totals {
         let state = self.state.read();
         let structure = size_of::<Self>() + self.state.bytes() + state.map.bytes();
-        Ok(Totals {
+        Totals {
             objects: state.weight.objects,
             bytes: state.weight.bytes,
             structure: structure as i64,
-        })
-    }
-
-    fn len(&self) -> usize {
-        usize::try_from(self.state.read().weight.objects).unwrap_or(0)
-    }
-
-    fn memory(&self) -> Memory {
-        let state = self.state.read();
-        Memory {
-            records: usize::try_from(state.weight.bytes).unwrap_or(0),
-            structure: size_of::<Self>() + self.state.bytes() + state.map.bytes(),
         }
     }
-}
 
-impl<R: Release, M: RecordMap<R>> Slots<R> for LockedMap<R, M> {
     fn slot<'g>(
         &'g self,
         index: usize,
@@ -368,9 +296,7 @@ impl<R: Release, M: RecordMap<R>> Slots<R> for LockedMap<R, M> {
             .for_each(visit);
         answer
     }
-}
 
-impl<R: Release, M: RecordMap<R>> Fixable for LockedMap<R, M> {
     /// The lock is held to write, so no removal is under way.
     fn fix(&self) {
         self.state.write().map.fix();
@@ -381,14 +307,13 @@ impl<R: Release, M: RecordMap<R>> Fixable for LockedMap<R, M> {
     }
 
     /// Does all there is to do, whatever the budget.
-    fn tidy(&self, _budget: usize, _guard: &Guard) -> bool {
-        self.state.write().map.tidy();
+    fn upkeep(&self, work: Upkeep, _budget: usize, _guard: &Guard) -> bool {
+        if work == Upkeep::Walks {
+            self.state.write().map.tidy();
+        }
         true
     }
 }
-
-/// There is one part, which cannot be split.
-impl<R: Release, M: RecordMap<R>> Adaptive for LockedMap<R, M> {}
 
 impl<R: Release, M: RecordMap<R>> Default for LockedMap<R, M> {
     fn default() -> Self {

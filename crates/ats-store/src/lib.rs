@@ -7,7 +7,7 @@
 //! | module | words |
 //! |---|---|
 //! | [`range`](mod@range) | [`KeyRange`], [`Direction`], [`End`], [`successor`] |
-//! | [`scan`] | [`ScanPosition`], [`SlotAnswer`], [`Skipped`] |
+//! | [`scan`] | [`WalkFrom`], [`SlotAnswer`], [`Skipped`] |
 //! | [`change`] | [`Change`] of a key, [`BatchPlan`] of a batch |
 //! | [`merge`] | [`MergeOperator`] |
 //! | [`store`] | [`Store`], the abilities that some stores have besides, and [`StoreHandle`] |
@@ -36,5 +36,5 @@ pub use error::{Error, SystemError};
 pub use may_block::MayBlock;
 pub use merge::{MergeOperator, Merged};
 pub use range::{Direction, End, KeyRange, successor};
-pub use scan::{ScanPosition, Skipped, SlotAnswer};
+pub use scan::{Skipped, SlotAnswer, WalkFrom};
 pub use store::{Bags, Merges, Store, StoreHandle};

@@ -1,14 +1,19 @@
-//! Places in a store, and what comes of going there.
+//! Places in a store, and the outcomes of going there.
 
-/// The beginning of a resumable scan.
+/// The beginning of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ScanPosition<'k> {
-    /// At the beginning.
+pub enum WalkFrom<'k> {
+    /// The first record in the direction of the walk.
     Start,
-    /// Behind this key, which need not be there.
+    /// A key, or the one next to it if it is not there, in a store that has the order of its keys.
+    Key(&'k [u8]),
+    /// The record next to a key that a store without order must know: it is there, or was
+    /// removed since the store was fixed.
+    Known(&'k [u8]),
+    /// The record next to a key, which need not be there.
     Behind(&'k [u8]),
-    /// The slot at which another scan paused.
-    At(u64),
+    /// The place at which another walk paused.
+    Place(u64),
 }
 
 /// The content of a numbered slot. The slots divide a store, and are numbered from 0.
@@ -30,12 +35,12 @@ pub enum Skipped<T> {
     At(T, usize),
     /// All records were passed, of which this is the number.
     All(usize),
-    /// It was told to pause.
+    /// Paused, as it was told.
     Paused {
         /// The number of records that were passed.
         skipped: usize,
-        /// The end of what was passed: the new low end of the range on the way up, or the new high
-        /// end on the way down.
+        /// The end of the part that was passed: the new low end of the range on the way up, or the
+        /// new high end on the way down.
         bound: Vec<u8>,
     },
 }

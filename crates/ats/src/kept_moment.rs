@@ -14,11 +14,12 @@
 use crate::error::Error;
 use crate::moment::Moment;
 use crate::store::Store;
-use crate::store::past::{PastRecords, Visit};
+use crate::store::records::{Decide, TableRecords, Visit, Walked};
 use crate::store::store_ref::StoreRef;
-use crate::value::Rec;
-use ats_mem::When;
-use ats_store::ScanPosition;
+use crate::value::{Rec, Values};
+use ats_mem::moments::Query;
+use ats_mem::{BatchPlan, NoSuchKey, Walk, When, go_on};
+use ats_store::{End, WalkFrom};
 use ats_sync::Guard;
 use ats_term::image::Host;
 use std::ops::ControlFlow;
@@ -30,9 +31,9 @@ use std::time::{Duration, Instant};
 /// The reason why a snapshot has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// It was released, or nothing used it any more.
+    /// Released by its holder, or no longer used.
     Released,
-    /// It was older than it was [kept](KeptMoment::keep_for) for.
+    /// Older than its [time](KeptMoment::keep_for).
     Age,
     /// The snapshots of the table held back more memory than it
     /// [allows](crate::Table::set_snapshot_memory), and it was the oldest.
@@ -55,6 +56,7 @@ pub enum Reader {
 pub struct KeptMoment<H: Host> {
     moment: AtomicPtr<Moment<H>>,
     when: When,
+    is_ordered: bool,
     objects: usize,
     since: Instant,
     reader: Reader,
@@ -70,6 +72,7 @@ impl<H: Host> KeptMoment<H> {
             reader,
             holder: AtomicU64::new(0),
             when: moment.when(),
+            is_ordered: moment.store().is_ordered(),
             objects: moment.len(),
             moment: AtomicPtr::new(Box::into_raw(Box::new(moment))),
             since: Instant::now(),
@@ -136,7 +139,7 @@ impl<H: Host> KeptMoment<H> {
         self.moment(&ats_sync::pin()).map(Moment::reference)
     }
 
-    /// Fails if what was read may not be what was there at the moment (KEPT_MOMENT-2).
+    /// Fails if records that were read may not be those of the moment (KEPT_MOMENT-2).
     fn check(&self) -> Result<(), Error> {
         match self.moment.load(Ordering::Acquire).is_null() {
             false => Ok(()),
@@ -166,22 +169,6 @@ impl<H: Host> KeptMoment<H> {
         is_first
     }
 
-    /// Runs a scan of the store, of which each record is checked before it is visited.
-    fn checked<'g, T>(
-        &'g self,
-        guard: &'g Guard,
-        visit: &mut Visit<'_, 'g, H>,
-        scan: impl FnOnce(&'g Store<H>, When, &mut Visit<'_, 'g, H>) -> Result<T, Error>,
-    ) -> Result<T, Error> {
-        let store = self.store(guard)?;
-        let done = scan(store, self.when, &mut |record| match self.check() {
-            Ok(()) => visit(record),
-            Err(_) => ControlFlow::Break(()),
-        });
-        self.check()?;
-        done
-    }
-
     /// The bytes of the keys that have changed between this moment and another one of the same
     /// table, ascending; some also that are the same again. O(m log m) for *m* keys that were
     /// changed since the earlier moment, unless the table was cleared between the two: then it is
@@ -192,7 +179,7 @@ impl<H: Host> KeptMoment<H> {
     /// # Errors
     /// [`Error::Ended`] if one of the two has.
     pub fn changed_keys(&self, other: &Self) -> Result<Vec<Box<[u8]>>, Error> {
-        // A writer makes known what it has replaced after it has done so.
+        // A writer lists a record that it has replaced only after it has replaced it.
         self.reference()?.wait_for_writers();
         let guard = ats_sync::pin();
         let (mine, theirs) = (self.store(&guard)?, other.store(&guard)?);
@@ -208,7 +195,9 @@ impl<H: Host> KeptMoment<H> {
                 ControlFlow::Continue(())
             };
             for (store, when) in [(mine, self.when), (theirs, other_when)] {
-                resume(store, ScanPosition::Start, when, &guard, &mut note)?;
+                let all = Walk::up(WalkFrom::Start).at(when);
+                let walked = store.walk(all, &guard, &mut note, &mut go_on)?;
+                debug_assert_eq!(walked, Ok(None), "a walk of all");
             }
         }
         self.check()?;
@@ -230,9 +219,9 @@ impl<H: Host> Drop for KeptMoment<H> {
     }
 }
 
-impl<H: Host> PastRecords<H> for KeptMoment<H> {
-    fn objects(&self) -> usize {
-        self.objects
+impl<H: Host> TableRecords<H> for KeptMoment<H> {
+    fn is_ordered(&self) -> bool {
+        self.is_ordered
     }
 
     fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<&'g Rec<H>>, Error> {
@@ -240,63 +229,65 @@ impl<H: Host> PastRecords<H> for KeptMoment<H> {
         self.check().map(|()| found)
     }
 
-    fn scan_behind<'g>(
+    /// Each record is checked before it is visited.
+    fn walk<'g>(
         &'g self,
-        key: &[u8],
-        guard: &'g Guard,
-        visit: &mut Visit<'_, 'g, H>,
-    ) -> Result<(), Error> {
-        self.checked(guard, visit, |store, when, visit| {
-            // A store that has an order is scanned from behind any key.
-            store.scan(Some(key), when, guard, visit).map(|_| ())
-        })
-    }
-
-    fn scan_from<'g>(
-        &'g self,
-        from: &[u8],
-        guard: &'g Guard,
-        visit: &mut Visit<'_, 'g, H>,
-    ) -> Result<(), Error> {
-        self.checked(guard, visit, |store, when, visit| {
-            store.scan_from(from, when, guard, visit)
-        })
-    }
-
-    fn scan_down<'g>(
-        &'g self,
-        below: Option<&[u8]>,
-        guard: &'g Guard,
-        visit: &mut Visit<'_, 'g, H>,
-    ) -> Result<(), Error> {
-        self.checked(guard, visit, |store, when, visit| {
-            store.scan_down(below, when, guard, visit)
-        })
-    }
-
-    fn resume_scan<'g>(
-        &'g self,
-        from: ScanPosition<'_>,
+        walk: Walk<'_>,
         guard: &'g Guard,
         visit: &mut Visit<'_, 'g, H>,
         pause: &mut dyn FnMut() -> ControlFlow<()>,
-    ) -> Result<Option<u64>, Error> {
-        self.checked(guard, visit, |store, when, visit| {
-            store.resume_scan(from, when, guard, visit, pause)
-        })
+    ) -> Result<Walked, Error> {
+        let mut walk = walk.at(self.when);
+        if let WalkFrom::Known(key) = walk.from {
+            if !self.is_ordered && self.get(key, guard)?.is_none() {
+                return Ok(Err(NoSuchKey));
+            }
+            // The store may have lost a key that the moment has.
+            walk.from = WalkFrom::Behind(key);
+        }
+        let mut visit = |record| match self.check() {
+            Ok(()) => visit(record),
+            Err(_) => ControlFlow::Break(()),
+        };
+        let walked = self.store(guard)?.walk(walk, guard, &mut visit, pause);
+        self.check()?;
+        walked
     }
-}
 
-/// Visits all records behind a position of a store without order.
-fn resume<'g, H: Host>(
-    store: &'g Store<H>,
-    from: ScanPosition<'_>,
-    when: When,
-    guard: &'g Guard,
-    visit: &mut Visit<'_, 'g, H>,
-) -> Result<(), Error> {
-    let go_on = &mut || ControlFlow::Continue(());
-    store
-        .resume_scan(from, when, guard, visit, go_on)
-        .map(|_never_paused| ())
+    fn update_by<'g>(
+        &'g self,
+        _key: &[u8],
+        _by: Option<Query>,
+        _guard: &'g Guard,
+        _decide: &mut Decide<'_, 'g, H>,
+    ) -> Result<(), Error> {
+        Err(Error::Snapshot)
+    }
+
+    fn update_batch(
+        &self,
+        _keys: &[&[u8]],
+        _guard: Option<&Guard>,
+        _plan: &mut dyn BatchPlan<Values<H>>,
+    ) -> Result<bool, Error> {
+        Err(Error::Snapshot)
+    }
+
+    fn update_end<'g>(
+        &'g self,
+        _end: End,
+        _guard: &'g Guard,
+        _decide: &mut Decide<'_, 'g, H>,
+    ) -> Result<(), Error> {
+        Err(Error::Snapshot)
+    }
+
+    fn objects(&self) -> Result<usize, Error> {
+        Ok(self.objects)
+    }
+
+    /// Counts no record that the store keeps for the moment.
+    fn about_bytes(&self) -> usize {
+        size_of::<Self>()
+    }
 }

@@ -6,7 +6,7 @@
 //! table, so the caller that runs a query may stop at any time without any effect on other threads.
 //!
 //! That a table without order need not be fixed between slices follows from how it is
-//! [scanned](ats_mem::Backend::resume_scan): in an order that does not depend on its layout, from
+//! [walked](ats_mem::Records::walk): in an order that does not depend on its layout, from
 //! behind any key.
 //!
 //! ```

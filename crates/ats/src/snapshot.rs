@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::kept_moment::{Ending, KeptMoment, Reader};
 use crate::moment::Moment;
 use crate::snapshot_list::KeptSnapshots;
-use crate::store::past::{Past, PastRecords};
+use crate::store::records::TableRecords;
 use crate::store::{Records, Store};
 use crate::table::{CurrentStore, Table};
 use ats_mem::Busy;
@@ -86,8 +86,7 @@ impl<H: Host> Moment<H> {
     /// Keeps the moment, and shows it as a table of the same kind as the one where it was begun.
     pub fn keep(self, table: &Table<H>, reader: Reader) -> Snapshot<H> {
         let moment = Arc::new(KeptMoment::new(self, reader));
-        let records: Arc<dyn PastRecords<H>> = Arc::<KeptMoment<H>>::clone(&moment);
-        let past = Past::new(records, table.table_type.is_ordered());
+        let past: Arc<dyn TableRecords<H>> = Arc::<KeptMoment<H>>::clone(&moment);
         let store = CurrentStore::new(Store::new(Records::Past(past)));
         table.snapshots().add(&moment);
         Snapshot {

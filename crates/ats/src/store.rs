@@ -1,15 +1,15 @@
 //! The record store of a table: one of those in memory, or one of bytes.
 
 pub(crate) mod bag_values;
-pub(crate) mod byte_store;
+pub(crate) mod bytes;
 pub(crate) mod codec;
 pub(crate) mod idle_joiner;
 mod long_batches;
+mod memory;
 pub(crate) mod object_merge;
 pub(crate) mod operator;
-mod passing;
-pub(crate) mod past;
 pub mod program_merge;
+pub(crate) mod records;
 mod reported;
 pub(crate) mod store_ref;
 
@@ -17,81 +17,46 @@ use crate::background::{self, FreeInSlices};
 use crate::bag::Decided;
 use crate::error::Error;
 use crate::value::{Rec, Values};
-use ats_mem::batch::Stepwise;
 use ats_mem::moments::{self, Moments};
 use ats_mem::sequence::Leftovers;
 use ats_mem::{
-    Adaptation, Adaptive, Backend, BatchPlan, Buckets, Busy, CaTree, Change, Fixable, HashTable,
-    Neighbour, NoSuchKey, OnFirstSplit, Ordered, RecordBox, ShapeNode, ShortKey, Skipped, Slots,
-    When,
+    Adaptation, BatchPlan, Beside, Buckets, Busy, CaTree, Change, HashTable, Moment, OnFirstSplit,
+    RecordBox, ShapeNode, ShortKey, Skipped, Totals, Upkeep, Walk, When,
 };
-use ats_store::{Bags, Direction, End, KeyRange, ScanPosition, SlotAnswer};
+use ats_store::{Bags, Direction, End, KeyRange, SlotAnswer};
 use ats_sync::Guard;
 use ats_sync::count::atomic::{AtomicBool, Ordering};
 use ats_term::image::Host;
-use byte_store::ByteStore;
+use bytes::ByteStore;
 use idle_joiner::{JoinIdle, Listed};
 use long_batches::LongBatches;
-use passing::{Unit, Visit, pass_records};
-use past::Past;
+use records::{Decide, StepTo, TableRecords, Visit, Walked};
 use reported::Reported;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-/// A call on the records, which are in memory, or in a store of bytes or of the past.
-macro_rules! either {
-    ($records:expr, $backend:ident => $call:expr, $bytes:pat => $on_bytes:expr) => {
-        match $records {
-            Records::Ordered($backend) => $call,
-            Records::Hash($backend) => $call,
-            #[cfg(feature = "rivals")]
-            Records::Rival(rival) => {
-                let $backend = rival.records();
-                $call
+/// Makes functions of a [`Store`] that are those of its records, of which the compiler knows the
+/// store: see [`TableRecords`].
+macro_rules! forward {
+    ($(
+        $(#[$meta:meta])*
+        fn $name:ident<$g:lifetime>(
+            &$_g:lifetime $self:ident $(, $argument:ident: $type:ty)*
+        ) -> $return:ty;
+    )*) => {$(
+        $(#[$meta])*
+        pub(crate) fn $name<$g>(&$g $self $(, $argument: $type)*) -> $return {
+            match &$self.records {
+                Records::Ordered(store) => store.$name($($argument),*),
+                Records::Hash(store) => store.$name($($argument),*),
+                #[cfg(feature = "rivals")]
+                Records::Rival(_, store) => store.$name($($argument),*),
+                Records::Bytes(store) => store.$name($($argument),*),
+                Records::Past(store) => store.$name($($argument),*),
             }
-            Records::Bytes($bytes) => $on_bytes,
-            Records::Past($bytes) => $on_bytes,
         }
-    };
-}
-
-/// Calls a function like `either`, where both have the same.
-macro_rules! each {
-    ($records:expr, $backend:ident => $call:expr) => {
-        either!($records, $backend => $call, $backend => $call)
-    };
-}
-
-/// Calls a function like `each`, for calls that cannot fail in memory.
-macro_rules! read {
-    ($records:expr, $backend:ident => $call:expr) => {
-        either!($records, $backend => Ok($call), $backend => $call)
-    };
-}
-
-/// Calls a function like `read`, of stores that have an order.
-macro_rules! read_ordered {
-    ($records:expr, $backend:ident => $call:expr) => {
-        match $records {
-            Records::Ordered($backend) => Ok($call),
-            Records::Hash(_) => Err(Error::TableType),
-            #[cfg(feature = "rivals")]
-            Records::Rival(rival) => match rival.as_ordered() {
-                Some($backend) => Ok($call),
-                None => Err(Error::TableType),
-            },
-            Records::Bytes($backend) => $call,
-            Records::Past($backend) => $call,
-        }
-    };
-}
-
-/// Calls a function like `each`, of stores in memory only.
-macro_rules! in_memory {
-    ($records:expr, $backend:ident => $call:expr, $on_bytes:expr) => {
-        either!($records, $backend => $call, _ => $on_bytes)
-    };
+    )*};
 }
 
 /// The records of a table, and the state that belongs to them, at a time.
@@ -111,24 +76,24 @@ pub(crate) const SLICE: usize = 2_000;
 /// The time between two looks at whether writers are through.
 const WRITERS_PAUSE: Duration = Duration::from_micros(100);
 
-/// The records, in the store that was chosen when the table was made. An enum and not a `dyn` of
-/// one trait, so that the way of a lookup in memory is known to the compiler.
+/// The records, in the store that was chosen when the table was made. An enum, so that the way of a
+/// lookup in memory is known to the compiler.
 pub(crate) enum Records<H: Host> {
-    /// In memory, in the order of keys.
+    /// A CA tree: records in memory, in the order of keys.
     Ordered(CaTree<Values<H>>),
-    /// In memory, without order.
+    /// A hash table: records in memory, without order.
     Hash(HashTable<Values<H>>),
-    /// In a store for comparison.
+    /// A store for comparison.
     #[cfg(feature = "rivals")]
-    Rival(ats_rivals::RivalStore<Values<H>>),
-    /// In a store of bytes.
+    Rival(ats_rivals::Rival, Box<dyn TableRecords<H>>),
+    /// A store of bytes.
     Bytes(ByteStore<H>),
-    /// Those of another store, as they were at a moment.
-    Past(Past<H>),
+    /// A moment of another store.
+    Past(Arc<dyn TableRecords<H>>),
 }
 
 impl<H: Host> Records<H> {
-    /// In memory, without records.
+    /// Makes an empty store in memory.
     pub(crate) fn in_memory(ordered: bool, is_bag: bool) -> Self {
         match (ordered, is_bag) {
             (true, false) => Records::Ordered(CaTree::new()),
@@ -138,26 +103,41 @@ impl<H: Host> Records<H> {
     }
 }
 
+#[cfg(feature = "rivals")]
+impl<H: Host> Records<H> {
+    /// Makes an empty store for comparison.
+    pub(crate) fn of_rival(rival: ats_rivals::Rival) -> Self {
+        struct Boxing;
+
+        impl<H: Host> ats_rivals::StoreUser<Values<H>> for Boxing {
+            type Use = Box<dyn TableRecords<H>>;
+
+            fn accept<S: ats_mem::Records<Values<H>> + 'static>(self, store: S) -> Self::Use {
+                Box::new(store)
+            }
+        }
+
+        Records::Rival(rival, rival.make(Boxing))
+    }
+}
+
 /// The way in which a store is cleared.
 pub(crate) enum Cleared<H: Host> {
-    /// It is to be exchanged for this one, which is empty.
+    /// The store is to be exchanged for this one, which is empty.
     Fresh(Arc<Store<H>>),
-    /// It is empty now, and this is what was in it.
+    /// The store is empty now, and this one has its records.
     Taken(Arc<Store<H>>),
 }
 
-pub(crate) type Decide<'a, 'g, H> = dyn FnMut(Option<&'g Rec<H>>) -> Change<Values<H>> + 'a;
 pub(crate) type DecideShort<'a, 'g, H> =
     dyn FnMut(Option<&'g Rec<H>>, bool) -> Option<Change<Values<H>>> + 'a;
 pub(crate) type DecideBag<'a, 'g, H> = dyn FnMut(Option<&'g Rec<H>>) -> Decided<H> + 'a;
-/// The result of a step from a key.
-pub(crate) type StepTo<'g, H> = Result<Option<Neighbour<'g, Values<H>>>, NoSuchKey>;
 
 impl<H: Host> Store<H> {
     /// A store of these records, of which there are none yet. Its idle parts are joined in the
     /// background.
     pub(crate) fn new(records: Records<H>) -> Arc<Self> {
-        // Its retired records are freed also when no thread works on tables any more.
+        // The thread frees retired records also when no other thread works on tables any more.
         background::start();
         let store = |records| Store {
             records,
@@ -181,9 +161,7 @@ impl<H: Host> Store<H> {
             Records::Ordered(tree) => Cleared::Fresh(Store::new(Records::Ordered(tree.another()))),
             Records::Hash(_) => Cleared::Fresh(Store::new(Records::Hash(HashTable::new()))),
             #[cfg(feature = "rivals")]
-            Records::Rival(rival) => {
-                Cleared::Fresh(Store::new(Records::Rival(rival.rival().store())))
-            }
+            Records::Rival(rival, _) => Cleared::Fresh(Store::new(Records::of_rival(*rival))),
             Records::Bytes(records) => {
                 let taken = Records::Bytes(records.take_all()?);
                 Cleared::Taken(Store::new(taken))
@@ -192,67 +170,166 @@ impl<H: Host> Store<H> {
         })
     }
 
-    #[inline]
-    pub(crate) fn get<'g>(
+    forward! {
+        fn is_ordered<'g>(&'g self) -> bool;
+        #[inline]
+        fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<&'g Rec<H>>, Error>;
+        #[inline]
+        fn get_at<'g>(
+            &'g self,
+            key: &[u8],
+            when: When,
+            guard: &'g Guard
+        ) -> Result<Option<&'g Rec<H>>, Error>;
+        #[inline]
+        fn get_again<'g>(
+            &'g self,
+            key: &[u8],
+            guard: &'g Guard
+        ) -> Result<Option<&'g Rec<H>>, Error>;
+        #[inline]
+        fn prefetch<'g>(&'g self, key: &[u8]) -> ();
+        fn walk<'g>(
+            &'g self,
+            walk: Walk<'_>,
+            guard: &'g Guard,
+            visit: &mut Visit<'_, 'g, H>,
+            pause: &mut dyn FnMut() -> ControlFlow<()>
+        ) -> Result<Walked, Error>;
+        #[inline(always)]
+        fn beside<'g>(
+            &'g self,
+            key: Option<&[u8]>,
+            direction: Direction,
+            guard: &'g Guard
+        ) -> Result<Beside<'g, Values<H>>, Error>;
+        #[inline]
+        fn neighbour<'g>(
+            &'g self,
+            key: &[u8],
+            direction: Direction,
+            guard: &'g Guard,
+            will_do: &dyn Fn(&ShortKey) -> bool
+        ) -> Result<StepTo<'g, H>, Error>;
+        fn slot<'g>(
+            &'g self,
+            index: usize,
+            guard: &'g Guard,
+            visit: &mut dyn FnMut(&'g Rec<H>)
+        ) -> Result<SlotAnswer, Error>;
+        fn skip<'g>(
+            &'g self,
+            key_range: KeyRange<'_>,
+            direction: Direction,
+            most: usize,
+            guard: &'g Guard,
+            pause: &mut dyn FnMut() -> ControlFlow<()>
+        ) -> Result<Skipped<'g, Values<H>>, Error>;
+        fn skip_by_walking<'g>(
+            &'g self,
+            key_range: KeyRange<'_>,
+            direction: Direction,
+            most: usize,
+            at: (When, &'g Guard),
+            pause: &mut dyn FnMut() -> ControlFlow<()>
+        ) -> Result<Skipped<'g, Values<H>>, Error>;
+        fn skip_at_once<'g>(
+            &'g self,
+            key_range: KeyRange<'_>,
+            direction: Direction,
+            most: usize,
+            guard: &'g Guard
+        ) -> Option<Skipped<'g, Values<H>>>;
+        fn update_by<'g>(
+            &'g self,
+            key: &[u8],
+            by: Option<moments::Query>,
+            guard: &'g Guard,
+            decide: &mut Decide<'_, 'g, H>
+        ) -> Result<(), Error>;
+        fn update_alone<'g>(
+            &'g self,
+            key: &[u8],
+            guard: &'g Guard,
+            decide: &mut Decide<'_, 'g, H>
+        ) -> Result<(), Error>;
+        #[inline]
+        fn put<'g>(
+            &'g self,
+            key: &[u8],
+            record: RecordBox<Values<H>>,
+            guard: &Guard
+        ) -> Result<(), Error>;
+        #[inline]
+        fn remove<'g>(&'g self, key: &[u8], guard: &Guard) -> Result<(), Error>;
+        fn update_batch<'g>(
+            &'g self,
+            keys: &[&[u8]],
+            guard: Option<&Guard>,
+            plan: &mut dyn BatchPlan<Values<H>>
+        ) -> Result<bool, Error>;
+        fn update_end<'g>(
+            &'g self,
+            end: End,
+            guard: &'g Guard,
+            decide: &mut Decide<'_, 'g, H>
+        ) -> Result<(), Error>;
+        fn objects<'g>(&'g self) -> Result<usize, Error>;
+        fn about_bytes<'g>(&'g self) -> usize;
+        fn about_len<'g>(&'g self) -> Option<usize>;
+        fn totals<'g>(&'g self) -> Result<Option<Totals>, Error>;
+        #[inline]
+        fn moments<'g>(&'g self) -> Option<&'g Moments<Values<H>>>;
+        fn begin<'g>(
+            &'g self,
+            prepare: &mut dyn FnMut() -> Result<bool, Busy>
+        ) -> Result<Option<Moment>, Error>;
+        fn fix<'g>(&'g self) -> ();
+        fn unfix<'g>(&'g self) -> ();
+        fn upkeep<'g>(&'g self, work: Upkeep, budget: usize, guard: &Guard) -> bool;
+        #[cfg(feature = "forcing")]
+        fn force_adaptation<'g>(&'g self, splits: u32, joins: u32) -> ();
+    }
+
+    /// Changes one key.
+    pub(crate) fn update<'g>(
         &'g self,
         key: &[u8],
         guard: &'g Guard,
-    ) -> Result<Option<&'g Rec<H>>, Error> {
-        read!(&self.records, backend => backend.get(key, guard))
+        decide: &mut Decide<'_, 'g, H>,
+    ) -> Result<(), Error> {
+        self.update_by(key, None, guard, decide)
     }
 
-    /// The record of a key that a query of a moment sees.
-    pub(crate) fn get_at<'g>(
-        &'g self,
-        key: &[u8],
-        when: When,
-        guard: &'g Guard,
-    ) -> Result<Option<&'g Rec<H>>, Error> {
-        in_memory!(
-            &self.records,
-            backend => Ok(backend.get_at(key, when, guard)),
-            self.get(key, guard)
-        )
-    }
-
-    /// See [`Backend::begin`].
-    pub(crate) fn begin(
-        &self,
-        prepare: &mut dyn FnMut() -> Result<bool, Busy>,
-    ) -> Result<Option<ats_mem::Moment>, Error> {
-        in_memory!(&self.records, backend => Ok(backend.begin(prepare)?), Ok(None))
-    }
-
-    /// See [`Backend::end`].
-    pub(crate) fn end(&self, moment: ats_mem::Moment) {
-        in_memory!(&self.records, backend => backend.end(moment), ());
+    /// Ends a query of a moment.
+    pub(crate) fn end(&self, moment: Moment) {
+        if let Some(moments) = self.moments() {
+            moments.end(moment);
+        }
     }
 
     /// Gives back up to about `budget` records that were kept for queries; true if none is left.
     pub(crate) fn cut(&self, budget: usize) -> bool {
-        let guard = ats_sync::pin();
-        in_memory!(&self.records, backend => backend.cut(budget, &guard), true)
+        self.upkeep(Upkeep::Queries, budget, &ats_sync::pin())
     }
 
-    /// Bytes of memory that are held back for queries, about: what only they read.
+    /// About how many bytes of memory only queries still read.
     pub(crate) fn held_bytes(&self) -> usize {
         if self.is_taken_out.load(Ordering::Relaxed) {
             return self.about_bytes();
         }
-        let moments = in_memory!(&self.records, backend => backend.moments(), None);
-        moments.map_or(0, Moments::held_bytes)
+        self.moments().map_or(0, Moments::held_bytes)
     }
 
     /// Visits records of keys that changed from one moment to another: see [`Moments::changed`].
     pub(crate) fn changed(
         &self,
-        moments: (When, When),
+        between: (When, When),
         guard: &Guard,
         visit: &mut dyn FnMut(&Rec<H>),
     ) {
-        let known = in_memory!(&self.records, backend => backend.moments(), None);
-        if let Some(known) = known {
-            known.changed(moments, guard, visit);
+        if let Some(moments) = self.moments() {
+            moments.changed(between, guard, visit);
         }
     }
 
@@ -282,22 +359,7 @@ impl<H: Host> Store<H> {
         if self.is_of_past() {
             return true;
         }
-        let moments = in_memory!(&self.records, backend => backend.moments(), None);
-        moments.is_some_and(Moments::are_read)
-    }
-
-    /// Does what [`get`](Store::get) does, for a key that the process has likely asked for shortly
-    /// before.
-    #[inline]
-    pub(crate) fn get_again<'g>(
-        &'g self,
-        key: &[u8],
-        guard: &'g Guard,
-    ) -> Result<Option<&'g Rec<H>>, Error> {
-        match &self.records {
-            Records::Ordered(tree) => Ok(tree.get_again(key, guard)),
-            _ => self.get(key, guard),
-        }
+        self.moments().is_some_and(Moments::are_read)
     }
 
     /// Shows keys and values of a store of bytes.
@@ -319,81 +381,6 @@ impl<H: Host> Store<H> {
             Records::Bytes(records) => records.median_bytes(key_range),
             _ => Err(Error::TableType),
         }
-    }
-
-    #[inline]
-    pub(crate) fn prefetch(&self, key: &[u8]) {
-        in_memory!(&self.records, backend => backend.prefetch(key), ());
-    }
-
-    pub(crate) fn update<'g>(
-        &'g self,
-        key: &[u8],
-        guard: &'g Guard,
-        decide: &mut Decide<'_, 'g, H>,
-    ) -> Result<(), Error> {
-        each!(&self.records, backend => Ok(backend.update(key, guard, decide)?))
-    }
-
-    /// Does what [`update`](Store::update) does, for a query if one is given: see
-    /// [`Backend::update_by`].
-    pub(crate) fn update_by<'g>(
-        &'g self,
-        key: &[u8],
-        by: Option<moments::Query>,
-        guard: &'g Guard,
-        decide: &mut Decide<'_, 'g, H>,
-    ) -> Result<(), Error> {
-        let Some(query) = by else {
-            return self.update(key, guard, decide);
-        };
-        in_memory!(
-            &self.records,
-            backend => Ok(backend.update_by(key, query, guard, decide)?),
-            self.update(key, guard, decide)
-        )
-    }
-
-    /// Puts a record of a key, whatever is there.
-    #[inline]
-    pub(crate) fn put(
-        &self,
-        key: &[u8],
-        record: RecordBox<Values<H>>,
-        guard: &Guard,
-    ) -> Result<(), Error> {
-        let mut new = Some(record);
-        let mut new = || new.take().expect("put once");
-        in_memory!(
-            &self.records,
-            backend => Ok(backend.put(key, new(), guard).map(drop)?),
-            self.update(key, guard, &mut |_| Change::Put(new()))
-        )
-    }
-
-    /// Removes all objects of a key. A [counter](crate::counter_cell) need not be stopped: what is
-    /// counted too late counts as done before.
-    #[inline]
-    pub(crate) fn remove(&self, key: &[u8], guard: &Guard) -> Result<(), Error> {
-        in_memory!(
-            &self.records,
-            backend => Ok(backend.remove(key, guard).map(drop)?),
-            self.update(key, guard, &mut |current| match current {
-                Some(_) => Change::Remove,
-                None => Change::Keep,
-            })
-        )
-    }
-
-    /// Does what [`update`](Store::update) does, for a decision that may take long: no lock is held
-    /// meanwhile, only the key.
-    pub(crate) fn update_alone<'g>(
-        &'g self,
-        key: &[u8],
-        guard: &'g Guard,
-        decide: &mut Decide<'_, 'g, H>,
-    ) -> Result<(), Error> {
-        each!(&self.records, backend => Ok(backend.update_alone(key, guard, decide)?))
     }
 
     /// Does what [`update`](Store::update) does, for a decision that may turn out to take long: see
@@ -441,201 +428,26 @@ impl<H: Host> Store<H> {
     #[cfg(feature = "rivals")]
     pub(crate) fn rival(&self) -> Option<ats_rivals::Rival> {
         match &self.records {
-            Records::Rival(rival) => Some(rival.rival()),
+            Records::Rival(rival, _) => Some(*rival),
             _ => None,
         }
-    }
-
-    /// See [`Backend::update_batch`].
-    pub(crate) fn update_batch(
-        &self,
-        keys: &[&[u8]],
-        guard: &Guard,
-        plan: &mut dyn BatchPlan<Values<H>>,
-    ) -> Result<bool, Error> {
-        each!(&self.records, backend => Ok(backend.update_batch(keys, guard, plan)?))
-    }
-
-    /// See [`Backend::update_long_batch`]. For a [`LongBatch`](store_ref::LongBatch), since the
-    /// caller is not pinned.
-    fn update_long_batch(
-        &self,
-        keys: &[&[u8]],
-        plan: &mut dyn BatchPlan<Values<H>>,
-    ) -> Result<bool, Error> {
-        each!(&self.records, backend => Ok(backend.update_long_batch(keys, plan)?))
-    }
-
-    pub(crate) fn first<'g>(&'g self, guard: &'g Guard) -> Result<Option<&'g Rec<H>>, Error> {
-        read!(&self.records, backend => backend.first(guard))
-    }
-
-    pub(crate) fn last<'g>(&'g self, guard: &'g Guard) -> Result<Option<&'g Rec<H>>, Error> {
-        read!(&self.records, backend => backend.last(guard))
-    }
-
-    pub(crate) fn next<'g>(
-        &'g self,
-        key: &[u8],
-        guard: &'g Guard,
-    ) -> Result<Result<Option<&'g Rec<H>>, NoSuchKey>, Error> {
-        read!(&self.records, backend => backend.next(key, guard))
-    }
-
-    pub(crate) fn prev<'g>(
-        &'g self,
-        key: &[u8],
-        guard: &'g Guard,
-    ) -> Result<Result<Option<&'g Rec<H>>, NoSuchKey>, Error> {
-        read!(&self.records, backend => backend.prev(key, guard))
-    }
-
-    /// See [`Ordered::neighbour`]. Returns the key after one if there is no order.
-    #[inline]
-    pub(crate) fn neighbour<'g>(
-        &'g self,
-        key: &[u8],
-        direction: Direction,
-        guard: &'g Guard,
-        will_do: &dyn Fn(&ShortKey) -> bool,
-    ) -> Result<StepTo<'g, H>, Error> {
-        if let Records::Ordered(tree) = &self.records {
-            return Ok(Ok(tree.neighbour(key, direction, guard, will_do)));
-        }
-        let found = match direction {
-            Direction::Up => self.next(key, guard)?,
-            Direction::Down => self.prev(key, guard)?,
-        };
-        Ok(found.map(|record| record.map(Neighbour::Record)))
-    }
-
-    pub(crate) fn scan<'g>(
-        &'g self,
-        after: Option<&[u8]>,
-        when: When,
-        guard: &'g Guard,
-        visit: &mut Visit<'_, 'g, H>,
-    ) -> Result<Result<(), NoSuchKey>, Error> {
-        read!(&self.records, backend => backend.scan(after, when, guard, visit))
-    }
-
-    pub(crate) fn scan_from<'g>(
-        &'g self,
-        from: &[u8],
-        when: When,
-        guard: &'g Guard,
-        visit: &mut Visit<'_, 'g, H>,
-    ) -> Result<(), Error> {
-        read_ordered!(&self.records, backend => backend.scan_from(from, when, guard, visit))
-    }
-
-    pub(crate) fn scan_down<'g>(
-        &'g self,
-        below: Option<&[u8]>,
-        when: When,
-        guard: &'g Guard,
-        visit: &mut Visit<'_, 'g, H>,
-    ) -> Result<(), Error> {
-        read_ordered!(&self.records, backend => backend.scan_down(below, when, guard, visit))
-    }
-
-    pub(crate) fn resume_scan<'g>(
-        &'g self,
-        from: ScanPosition<'_>,
-        when: When,
-        guard: &'g Guard,
-        visit: &mut Visit<'_, 'g, H>,
-        pause: &mut dyn FnMut() -> ControlFlow<()>,
-    ) -> Result<Option<u64>, Error> {
-        read!(&self.records, backend => backend.resume_scan(from, when, guard, visit, pause))
-    }
-
-    pub(crate) fn slot<'g>(
-        &'g self,
-        index: usize,
-        guard: &'g Guard,
-        visit: &mut dyn FnMut(&'g Rec<H>),
-    ) -> Result<SlotAnswer, Error> {
-        read!(&self.records, backend => backend.slot(index, guard, visit))
-    }
-
-    pub(crate) fn skip<'g>(
-        &'g self,
-        key_range: KeyRange<'_>,
-        direction: Direction,
-        most: usize,
-        guard: &'g Guard,
-        pause: &mut dyn FnMut() -> ControlFlow<()>,
-    ) -> Result<Skipped<'g, Values<H>>, Error> {
-        read_ordered!(&self.records, backend => {
-            backend.skip(key_range, direction, most, guard, pause)
-        })
-    }
-
-    /// See [`Ordered::skip_at_once`]. `None` also if the store is not an ordered one in memory.
-    pub(crate) fn skip_at_once<'g>(
-        &'g self,
-        key_range: KeyRange<'_>,
-        direction: Direction,
-        most: usize,
-        guard: &'g Guard,
-    ) -> Option<Skipped<'g, Values<H>>> {
-        match &self.records {
-            Records::Ordered(tree) => tree.skip_at_once(key_range, direction, most, guard),
-            _ => None,
-        }
-    }
-
-    /// Does what [`skip`](Self::skip) does, at a moment that a query reads. O(records passed).
-    pub(crate) fn skip_at<'g>(
-        &'g self,
-        key_range: KeyRange<'_>,
-        direction: Direction,
-        most: usize,
-        (when, guard): (When, &'g Guard),
-        pause: &mut dyn FnMut() -> ControlFlow<()>,
-    ) -> Result<Skipped<'g, Values<H>>, Error> {
-        let KeyRange { low, high } = key_range;
-        let scan = |visit: &mut Visit<'_, 'g, H>| match direction {
-            Direction::Up => self.scan_from(low.unwrap_or_default(), when, guard, visit),
-            Direction::Down => self.scan_down(high, when, guard, visit),
-        };
-        pass_records(key_range, direction, (most, Unit::Objects), pause, scan)
     }
 
     /// Returns `true` if queries of the store can read one moment.
     pub(crate) fn has_moments(&self) -> bool {
-        in_memory!(&self.records, backend => backend.moments().is_some(), false)
-    }
-
-    /// Number of objects, at one moment: see [`Backend::totals`].
-    pub(crate) fn objects(&self) -> Result<usize, Error> {
-        match &self.records {
-            Records::Bytes(records) => return records.objects(),
-            Records::Past(past) => return Ok(past.objects()),
-            _ => {}
-        }
-        let totals = in_memory!(&self.records, backend => backend.totals(), unreachable!());
-        Ok(usize::try_from(totals?.objects).unwrap_or(0))
+        self.moments().is_some()
     }
 
     /// Bytes of memory, at one moment, which become fewer only if objects are removed or become
     /// smaller: see [`Reported`].
     pub(crate) fn bytes(&self) -> Result<usize, Error> {
-        if let Records::Bytes(_) | Records::Past(_) = &self.records {
-            return Ok(self.about_bytes());
-        }
-        // Calls beside each other report one after the other, each what it has found after the one
-        // before.
+        // Calls beside each other take turns: each counts after the one before has reported.
         let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
-        let totals = in_memory!(&self.records, backend => backend.totals(), unreachable!())?;
+        let Some(totals) = self.totals()? else {
+            return Ok(self.about_bytes());
+        };
         let bytes = |bytes| usize::try_from(bytes).unwrap_or(0);
         Ok(reported.report(bytes(totals.bytes), bytes(totals.structure)))
-    }
-
-    /// About how many bytes of memory it has.
-    pub(crate) fn about_bytes(&self) -> usize {
-        each!(&self.records, backend => backend.bytes())
     }
 
     /// The ability to change objects of a bag without the others of their key, where the store of
@@ -676,7 +488,7 @@ impl<H: Host> Store<H> {
     }
 
     /// Does what [`update_bag`](Store::update_bag) does, for the key at an end of the store.
-    pub(crate) fn update_end<'g>(
+    pub(crate) fn update_bag_end<'g>(
         &'g self,
         end: End,
         guard: &'g Guard,
@@ -688,23 +500,9 @@ impl<H: Host> Store<H> {
             (change, leftovers) = decide(current);
             change
         };
-        each!(&self.records, backend => backend.update_end(end, guard, &mut decide)?);
+        self.update_end(end, guard, &mut decide)?;
         retire(leftovers, guard);
         Ok(())
-    }
-
-    pub(crate) fn fix(&self) {
-        each!(&self.records, backend => backend.fix());
-    }
-
-    pub(crate) fn unfix(&self) {
-        each!(&self.records, backend => backend.unfix());
-    }
-
-    /// Does up to about `budget` records' worth of work that was put off; true when nothing is
-    /// left.
-    pub(crate) fn tidy(&self, budget: usize, guard: &Guard) -> bool {
-        in_memory!(&self.records, backend => backend.tidy(budget, guard), true)
     }
 
     pub(crate) fn adaptation(&self) -> Option<Adaptation> {
@@ -727,11 +525,6 @@ impl<H: Host> Store<H> {
             _ => None,
         }
     }
-
-    #[cfg(feature = "forcing")]
-    pub(crate) fn force_adaptation(&self, splits: u32, joins: u32) {
-        in_memory!(&self.records, backend => backend.force_adaptation(splits, joins), ());
-    }
 }
 
 impl<H: Host> JoinIdle for Store<H> {
@@ -740,8 +533,7 @@ impl<H: Host> JoinIdle for Store<H> {
     }
 
     fn join_idle(&self) -> bool {
-        let guard = ats_sync::pin();
-        in_memory!(&self.records, backend => backend.join_idle(&guard), true)
+        self.upkeep(Upkeep::Parts, 0, &ats_sync::pin())
     }
 
     fn cut_slice(&self) -> bool {
@@ -751,10 +543,7 @@ impl<H: Host> JoinIdle for Store<H> {
     /// The last reference frees the store: at once if it is small, else in the background. It is
     /// not known how long a store of bytes takes.
     fn release(self: Arc<Self>) {
-        let is_large = match &self.records {
-            Records::Past(_) => false,
-            records => in_memory!(records, backend => backend.len() > FREED_AT_ONCE, true),
-        };
+        let is_large = !self.is_of_past() && self.about_len().is_none_or(|len| len > FREED_AT_ONCE);
         if is_large && let Some(store) = Arc::into_inner(self) {
             background::free(Box::new(store));
         }
@@ -779,7 +568,7 @@ impl<H: Host> FreeInSlices for Store<H> {
     }
 }
 
-/// Retires what a change of a bag, which has just been made, has left of the version before.
+/// Retires the leftovers of the version before a change of a bag that has just been made.
 fn retire<H: Host>(leftovers: Option<Leftovers<Values<H>>>, guard: &Guard) {
     if let Some(leftovers) = leftovers {
         // SAFETY: the record of the old version has been replaced, so no reader finds it any more.

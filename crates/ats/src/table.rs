@@ -11,11 +11,11 @@ mod table_type;
 use crate::bag::Rules;
 use crate::error::Error;
 use crate::snapshot_list::SnapshotList;
-use crate::store::byte_store::ByteStore;
+use crate::store::bytes::ByteStore;
 use crate::store::codec::Codec;
 use crate::store::{Records, SLICE, Store};
 use crate::value::{Values, pack_for_store, record};
-use ats_mem::{Adaptation, Buckets, RecordBox, ShapeNode};
+use ats_mem::{Adaptation, Buckets, RecordBox, ShapeNode, Upkeep};
 use ats_store::{MayBlock, StoreHandle};
 use ats_sync::Guard;
 use ats_term::image::{Built, Host, Packer};
@@ -408,7 +408,7 @@ impl<H: Host> Table<H> {
     /// Takes well under a millisecond.
     pub fn tidy(&self) -> bool {
         let guard = ats_sync::pin();
-        self.store(&guard).tidy(SLICE, &guard)
+        self.store(&guard).upkeep(Upkeep::Walks, SLICE, &guard)
     }
 
     /// Removes all objects, at one moment for every reader and writer, and returns how many they

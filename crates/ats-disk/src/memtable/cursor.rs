@@ -9,7 +9,7 @@ use crate::cursor::Cursor;
 use crate::entry::Kind;
 use crate::error::Error;
 use crate::ids::Seq;
-use ats_mem::{Backend, Ordered, When};
+use ats_mem::{Provided, Walk, WalkFrom, When};
 use ats_store::{Direction, KeyRange, MayBlock};
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -168,19 +168,19 @@ impl MemtableCursor {
             ControlFlow::Break(())
         };
         let tree = &memtable.tree;
-        match (self.direction, start) {
-            (Direction::Up, Start::Bound(low)) => {
-                tree.scan_from(low.unwrap_or_default(), When::NOW, &guard, visit);
-            }
-            (Direction::Down, Start::Bound(high)) => tree.scan_down(high, When::NOW, &guard, visit),
-            (Direction::Up, Start::Last) => {
-                // A tree walks from any key.
-                let _ = tree.scan(Some(&before), When::NOW, &guard, visit);
-            }
-            (Direction::Down, Start::Last) => {
-                tree.scan_down(Some(&before), When::NOW, &guard, visit)
-            }
-        }
+        let from = match (self.direction, start) {
+            (_, Start::Bound(None)) => WalkFrom::Start,
+            (Direction::Up, Start::Bound(Some(low))) => WalkFrom::Key(low),
+            (Direction::Down, Start::Bound(Some(high))) => WalkFrom::Behind(high),
+            (_, Start::Last) => WalkFrom::Behind(&before),
+        };
+        let walk = Walk {
+            from,
+            direction: self.direction,
+            when: When::NOW,
+        };
+        // A tree walks from any key.
+        let _ = tree.visit(walk, &guard, visit);
         if is_too_old {
             self.copied.clear();
             return Err(Error::Expired);

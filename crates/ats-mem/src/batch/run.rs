@@ -9,8 +9,8 @@ use crate::record::{self, Record, RecordBox, Release};
 use ats_sync::Guard;
 use std::ptr;
 
-/// [`Backend::update`](crate::Backend::update) and
-/// [`Backend::update_by`](crate::Backend::update_by) by way of [`Stepwise::step`].
+/// [`Provided::update`](crate::Provided::update) and
+/// [`Provided::update_by`](crate::Provided::update_by) by way of [`Stepwise::step`].
 pub(crate) fn update<'g, R: Release, S: Stepwise<R> + ?Sized>(
     store: &'g S,
     key: &[u8],
@@ -23,12 +23,41 @@ pub(crate) fn update<'g, R: Release, S: Stepwise<R> + ?Sized>(
     })
 }
 
+/// [`Records::put`](crate::Records::put) for a store that has nothing faster.
+pub(crate) fn put<R: Release, S: Stepwise<R> + ?Sized>(
+    store: &S,
+    key: &[u8],
+    record: RecordBox<R>,
+    guard: &Guard,
+) -> Result<bool, Busy> {
+    let (mut record, mut was_there) = (Some(record), false);
+    update(store, key, Trip::new(), guard, &mut |current| {
+        was_there = current.is_some();
+        Change::Put(record.take().expect("decided once"))
+    })?;
+    Ok(was_there)
+}
+
+/// [`Records::remove`](crate::Records::remove) for a store that has nothing faster.
+pub(crate) fn remove<R: Release, S: Stepwise<R> + ?Sized>(
+    store: &S,
+    key: &[u8],
+    guard: &Guard,
+) -> Result<bool, Busy> {
+    let mut was_there = false;
+    update(store, key, Trip::new(), guard, &mut |current| {
+        was_there = current.is_some();
+        Change::Remove
+    })?;
+    Ok(was_there)
+}
+
 /// The record that a writer sees of what is in the slot of its key.
 fn visible<R: Release>(record: Option<&Record<R>>) -> Option<&Record<R>> {
     record.filter(|record| !record.is_removal())
 }
 
-/// [`Backend::update_batch`](crate::Backend::update_batch) for any store that can step.
+/// [`Provided::update_batch`](crate::Provided::update_batch) for any store that can step.
 pub(crate) fn update_batch<R: Release, S: Stepwise<R> + ?Sized>(
     store: &S,
     keys: &[&[u8]],
@@ -58,8 +87,8 @@ pub(crate) fn update_batch<R: Release, S: Stepwise<R> + ?Sized>(
     Ok(true)
 }
 
-/// [`Backend::update_alone`](crate::Backend::update_alone) for any store that can step: a batch of
-/// one key whose change is put off until no lock is held.
+/// [`Provided::update_alone`](crate::Provided::update_alone) for any store that can step: a batch
+/// of one key whose change is put off until no lock is held.
 pub(crate) fn update_alone<'g, R: Release, S: Stepwise<R> + ?Sized>(
     store: &'g S,
     key: &[u8],

@@ -46,7 +46,7 @@ impl Trip {
     }
 
     /// That of a change which a query makes: see
-    /// [`Backend::update_by`](crate::Backend::update_by).
+    /// [`Provided::update_by`](crate::Provided::update_by).
     pub fn by(query: Query) -> Self {
         Trip {
             last: None,
@@ -66,10 +66,10 @@ impl Trip {
     }
 }
 
-/// The steps that batches are made of: all that they need of a store. [`Backend`](crate::Backend)
+/// The steps that batches are made of: all that they need of a store. [`Records`](crate::Records)
 /// makes of them every change of one key, and of several.
 pub trait Stepwise<R: Release> {
-    /// Like [`Backend::update`](crate::Backend::update), one step of a batch included. `decide`
+    /// Like [`Provided::update`](crate::Provided::update), one step of a batch included. `decide`
     /// also gets a record that says that the key was [removed](crate::moments).
     fn step<'g>(
         &'g self,

@@ -48,7 +48,7 @@ const PUT_OFF_MOST: u8 = 32;
 /// cheaper if there were fewer of them. Erlang/OTP names this number for operations on several base
 /// nodes.
 pub(super) const SPANNING_COST: i32 = -10;
-/// The amount that a visit of [`join_idle`](crate::Adaptive::join_idle) adds to the statistics of a
+/// The amount that a visit of [`join_idle`](crate::Records::upkeep) adds to the statistics of a
 /// base node to which no writer came since the visit before. Erlang/OTP lets one reader in 512 do
 /// this to a base node of chance, with this number; here readers write nothing.
 pub(super) const IDLE_COST: i32 = -500;

@@ -2,8 +2,8 @@
 
 use super::heads::common_prefix;
 use super::inner::Inner;
-use crate::backend::KeyRange;
 use crate::record::Release;
+use ats_store::KeyRange;
 
 /// The bounds of a range of keys: the first that belongs to it, and the first that does not.
 #[derive(Clone, Copy)]

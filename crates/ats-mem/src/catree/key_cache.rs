@@ -45,7 +45,7 @@ fn index_of(key: &[u8], identity: &Identity) -> usize {
 }
 
 impl<R: Release> Root<R> {
-    /// [`get_again`](crate::Backend::get_again).
+    /// [`get_again`](crate::Records::get_again).
     #[inline]
     pub(super) fn get_cached<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
         let index = index_of(key, self.identity());

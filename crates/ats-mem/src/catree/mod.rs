@@ -36,7 +36,7 @@
 //!   neighbour, some dozen times.
 //! - Several keys are written as one by [`batch`](crate::batch)es that hold keys and not base
 //!   nodes.
-//! - The owner of the tree calls [`join_idle`](crate::Adaptive::join_idle), so that a tree that is
+//! - The owner of the tree calls [`join_idle`](crate::Records::upkeep), so that a tree that is
 //!   only read gets fewer base nodes again. Its readers do not call it.
 //!
 //! Good for: point reads (one or two cache misses below the inner nodes, which stay in the cache),
@@ -125,14 +125,14 @@ mod tree;
 mod walk;
 mod write;
 
-use crate::backend::{
-    Adaptation, Adaptive, Backend, Direction, End, Fixable, KeyRange, Memory, Neighbour, NoSuchKey,
-    Ordered, ScanPosition, ShapeNode, Skipped, SlotAnswer, Slots, Totals,
-};
 use crate::change::{Busy, Change};
+use crate::figures::{Adaptation, ShapeNode, Totals};
 use crate::moments::{Moment, When};
 use crate::record::{Record, RecordBox, Release};
+use crate::records::{Beside, Neighbour, NoSuchKey, Records, Skipped, Upkeep};
 use crate::short_key::ShortKey;
+use crate::walk::Walk;
+use ats_store::{Direction, End, KeyRange, WalkFrom, successor};
 use ats_sync::Guard;
 pub use routes::OnFirstSplit;
 use simd_search::Baseline;
@@ -141,7 +141,11 @@ use simd_search::has_avx2;
 use std::ops::ControlFlow;
 pub use tree::CaTree;
 
-impl<R: Release> Backend<R> for CaTree<R> {
+impl<R: Release> Records<R> for CaTree<R> {
+    fn is_ordered(&self) -> bool {
+        true
+    }
+
     #[inline]
     fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
         #[cfg(target_arch = "x86_64")]
@@ -167,10 +171,6 @@ impl<R: Release> Backend<R> for CaTree<R> {
         self.begin_moment(prepare).map(Some)
     }
 
-    fn cut(&self, budget: usize, guard: &Guard) -> bool {
-        self.moments.cut(self, budget, guard)
-    }
-
     #[inline]
     fn get_again<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
         self.root().get_cached(key, guard)
@@ -193,98 +193,18 @@ impl<R: Release> Backend<R> for CaTree<R> {
         self.change_end(end, guard, decide)
     }
 
-    fn first<'g>(&'g self, guard: &'g Guard) -> Option<&'g Record<R>> {
-        let mut first = None;
-        self.root()
-            .walk_up(&[], true, When::NOW, guard, &mut |record| {
-                first = Some(record);
-                ControlFlow::Break(())
-            });
-        first
-    }
-
-    fn last<'g>(&'g self, guard: &'g Guard) -> Option<&'g Record<R>> {
-        self.root().below(None, guard)
-    }
-
-    fn next<'g>(
+    #[inline(always)]
+    fn beside<'g>(
         &'g self,
-        key: &[u8],
+        key: Option<&[u8]>,
+        direction: Direction,
         guard: &'g Guard,
-    ) -> Result<Option<&'g Record<R>>, NoSuchKey> {
-        Ok(self.root().above(key, guard))
-    }
-
-    fn prev<'g>(
-        &'g self,
-        key: &[u8],
-        guard: &'g Guard,
-    ) -> Result<Option<&'g Record<R>>, NoSuchKey> {
-        Ok(self.root().below(Some(key), guard))
-    }
-
-    fn scan<'g>(
-        &'g self,
-        after: Option<&[u8]>,
-        when: When,
-        guard: &'g Guard,
-        visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
-    ) -> Result<(), NoSuchKey> {
-        match after {
-            None => self.root().walk_up(&[], true, when, guard, visit),
-            Some(key) => self.root().walk_up(key, false, when, guard, visit),
-        }
-        Ok(())
-    }
-
-    /// Parts without records are never large here, so there is no need to pause in them.
-    fn resume_scan<'g>(
-        &'g self,
-        from: ScanPosition<'_>,
-        when: When,
-        guard: &'g Guard,
-        visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
-        _pause: &mut dyn FnMut() -> ControlFlow<()>,
-    ) -> Option<u64> {
-        match from {
-            ScanPosition::Start | ScanPosition::At(_) => {
-                self.root().walk_up(&[], true, when, guard, visit)
-            }
-            ScanPosition::Behind(key) => self.root().walk_up(key, false, when, guard, visit),
-        }
-        None
-    }
-
-    fn len(&self) -> usize {
-        usize::try_from(self.estimate().counts.objects).unwrap_or(0)
-    }
-
-    fn totals(&self) -> Result<Totals, Busy> {
-        self.census()
-    }
-
-    fn memory(&self) -> Memory {
-        let estimate = self.estimate();
-        let nodes = estimate.counts.node_bytes + estimate.route_bytes;
-        let records = estimate.counts.bytes - estimate.counts.node_bytes;
-        Memory {
-            records: usize::try_from(records).unwrap_or(0),
-            structure: size_of::<Self>()
-                + self.routes.shared_bytes()
-                + usize::try_from(nodes).unwrap_or(0),
-        }
-    }
-}
-
-impl<R: Release> Ordered<R> for CaTree<R> {
-    fn scan_from<'g>(
-        &'g self,
-        from: &[u8],
-        when: When,
-        guard: &'g Guard,
-        visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
-    ) {
-        self.root().walk_up(from, true, when, guard, visit);
+    ) -> Beside<'g, R> {
+        Ok(match (direction, key) {
+            (Direction::Up, Some(key)) => self.root().above(key, guard),
+            (Direction::Up, None) => self.root().lowest(guard),
+            (Direction::Down, below) => self.root().below(below, guard),
+        })
     }
 
     fn neighbour<'g>(
@@ -293,21 +213,41 @@ impl<R: Release> Ordered<R> for CaTree<R> {
         direction: Direction,
         guard: &'g Guard,
         will_do: &dyn Fn(&ShortKey) -> bool,
-    ) -> Option<Neighbour<'g, R>> {
-        match direction {
+    ) -> Result<Option<Neighbour<'g, R>>, NoSuchKey> {
+        Ok(match direction {
             Direction::Up => self.root().above_by(key, guard, &will_do),
             Direction::Down => self.root().below_by(Some(key), guard, &will_do),
-        }
+        })
     }
 
-    fn scan_down<'g>(
+    /// Parts without records are never large here, so there is no need to pause in them.
+    fn walk<'g>(
         &'g self,
-        below: Option<&[u8]>,
-        when: When,
+        walk: Walk<'_>,
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
-    ) {
-        self.root().walk_down(below, when, guard, visit);
+        _pause: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Result<Option<u64>, NoSuchKey> {
+        let (root, when) = (self.root(), walk.when);
+        match (walk.direction, walk.from) {
+            (Direction::Up, WalkFrom::Start | WalkFrom::Place(_)) => {
+                root.walk_up(&[], true, when, guard, visit);
+            }
+            (Direction::Up, WalkFrom::Key(key)) => root.walk_up(key, true, when, guard, visit),
+            (Direction::Up, WalkFrom::Known(key) | WalkFrom::Behind(key)) => {
+                root.walk_up(key, false, when, guard, visit);
+            }
+            (Direction::Down, WalkFrom::Start | WalkFrom::Place(_)) => {
+                root.walk_down(None, when, guard, visit);
+            }
+            (Direction::Down, WalkFrom::Key(key)) => {
+                root.walk_down(Some(&successor(key)), when, guard, visit);
+            }
+            (Direction::Down, WalkFrom::Known(key) | WalkFrom::Behind(key)) => {
+                root.walk_down(Some(key), when, guard, visit);
+            }
+        }
+        Ok(None)
     }
 
     fn skip<'g>(
@@ -330,37 +270,29 @@ impl<R: Release> Ordered<R> for CaTree<R> {
     ) -> Option<Skipped<'g, R>> {
         self.skip_records_at_once(key_range, direction, most, guard)
     }
-}
 
-/// A slot is the record at that place in the order of the keys. O(log n), as
-/// [`skip`](Ordered::skip).
-impl<R: Release> Slots<R> for CaTree<R> {
-    fn slot<'g>(
-        &'g self,
-        index: usize,
-        guard: &'g Guard,
-        visit: &mut dyn FnMut(&'g Record<R>),
-    ) -> SlotAnswer {
-        let go_on = &mut || ControlFlow::Continue(());
-        self.skip_records(KeyRange::default(), Direction::Up, index, guard, go_on)
-            .slot(index, visit)
+    fn totals(&self) -> Result<Totals, Busy> {
+        self.census()
     }
-}
 
-/// Walks go on from any key.
-impl<R: Release> Fixable for CaTree<R> {
-    fn fix(&self) {}
-
-    fn unfix(&self) {}
-
-    fn tidy(&self, _budget: usize, _guard: &Guard) -> bool {
-        true
+    fn estimate(&self) -> Totals {
+        let estimate = self.estimate_nodes();
+        let nodes = estimate.counts.node_bytes + estimate.route_bytes;
+        let own = size_of::<Self>() + self.routes.shared_bytes();
+        Totals {
+            objects: estimate.counts.objects,
+            bytes: estimate.counts.bytes - estimate.counts.node_bytes,
+            structure: own as i64 + nodes.max(0),
+        }
     }
-}
 
-impl<R: Release> Adaptive for CaTree<R> {
-    fn join_idle(&self, guard: &Guard) -> bool {
-        self.routes.join_idle(guard)
+    fn upkeep(&self, work: Upkeep, budget: usize, guard: &Guard) -> bool {
+        match work {
+            // Walks go on from any key.
+            Upkeep::Walks => true,
+            Upkeep::Queries => self.moments.cut(self, budget, guard),
+            Upkeep::Parts => self.routes.join_idle(guard),
+        }
     }
 
     #[cfg(feature = "forcing")]
@@ -372,7 +304,7 @@ impl<R: Release> Adaptive for CaTree<R> {
 impl<R: Release> CaTree<R> {
     /// The adaptation of the tree to contention. Approximate while it is changing. O(base nodes).
     pub fn adaptation(&self) -> Adaptation {
-        self.estimate().adaptation
+        self.estimate_nodes().adaptation
     }
 
     /// The route nodes and base nodes in the order of their keys; a route node comes before those

@@ -8,13 +8,15 @@
 mod histories;
 
 use super::split_graft::SplitPoint;
-use super::{Backend, CaTree};
+use super::{CaTree, Records};
 use crate::When;
-use crate::backend::{Direction, KeyRange, Ordered, Skipped};
 use crate::change::Change;
 use crate::explore::{check, check_long};
 use crate::moments::Moment;
+use crate::provided::Provided;
 use crate::record::{Plain, RecordBox};
+use crate::records::Skipped;
+use ats_store::{Direction, KeyRange};
 use ats_sync::shim::atomic::quietly;
 use ats_sync::{collect, pin};
 use loom::sync::Arc;
@@ -92,7 +94,7 @@ fn join(tree: &CaTree<Plain>, number: u64) {
 }
 
 fn bases(tree: &CaTree<Plain>) -> usize {
-    tree.estimate().adaptation.base_nodes
+    tree.estimate_nodes().adaptation.base_nodes
 }
 
 type Tree = Arc<CaTree<Plain>>;

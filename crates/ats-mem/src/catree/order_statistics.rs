@@ -14,7 +14,7 @@
 //!
 //! # At one moment
 //! A range whose subtree counts are known is passed in microseconds, and so
-//! [at one moment](crate::Ordered::skip_at_once): under the lock of the base node if it is the only
+//! [at one moment](crate::Records::skip_at_once): under the lock of the base node if it is the only
 //! one; else, as a [census](ats_sync::census) is taken, behind the closed gate, and with the lock
 //! of adaptation, so that the base nodes stay as they are. Subtree counts include the records of
 //! open batches, which nobody sees, so there must be none at that moment: base nodes count records
@@ -33,8 +33,9 @@ use super::objects_per_record::ObjectsPerRecord;
 use super::root::Root;
 use super::simd_search::Baseline;
 use super::tree::CaTree;
-use crate::backend::{Direction, KeyRange, Skipped};
 use crate::record::{Record, Release};
+use crate::records::Skipped;
+use ats_store::{Direction, KeyRange};
 use ats_sync::model::{MOMENT_ATTEMPTS, NODES_HELD};
 use ats_sync::{Backoff, Guard};
 use std::ops::ControlFlow::{self, Break, Continue};
@@ -238,7 +239,7 @@ impl<'g> Skipping<'g> {
 }
 
 impl<R: Release> CaTree<R> {
-    /// See [`Ordered::skip`](crate::Ordered::skip).
+    /// See [`Records::skip`](crate::Records::skip).
     pub(super) fn skip_records<'g>(
         &'g self,
         key_range: KeyRange<'_>,
@@ -321,7 +322,7 @@ impl<R: Release> CaTree<R> {
         }
     }
 
-    /// See [`Ordered::skip_at_once`](crate::Ordered::skip_at_once).
+    /// See [`Records::skip_at_once`](crate::Records::skip_at_once).
     pub(super) fn skip_records_at_once<'g>(
         &'g self,
         key_range: KeyRange<'_>,

@@ -24,17 +24,17 @@ use super::leaf::Leaf;
 use super::locked_leaf::LockedLeaf;
 use super::root::Root;
 use super::tree::CaTree;
-use crate::backend::End;
 use crate::batch::{HeldKeyWait, KeyStep};
 use crate::change::{Busy, Change};
 use crate::record::{Old, Record, Release};
+use ats_store::End;
 use ats_sync::Guard;
 
 /// The leaf of a base node that has the record at one end, and the place of this record there.
 type Outermost<'g, R> = (Leaf<'g, R>, usize, &'g Record<R>);
 
 impl<R: Release> CaTree<R> {
-    /// [`update_end`](crate::Backend::update_end).
+    /// [`update_end`](crate::Records::update_end).
     pub(super) fn change_end<'g>(
         &'g self,
         end: End,

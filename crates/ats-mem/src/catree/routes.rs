@@ -5,8 +5,8 @@
 
 use super::header::NodePtr;
 use super::root::Root;
-use crate::backend::Totals;
 use crate::change::Busy;
+use crate::figures::Totals;
 use crate::forcing::{Forced, Forcing};
 use crate::lazy::Lazy;
 use crate::record::Release;

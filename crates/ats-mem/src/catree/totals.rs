@@ -1,6 +1,6 @@
 //! Totals over all base nodes: the number of objects, their memory, the adaptation of the tree.
 //!
-//! [`totals`](crate::Backend::totals) is a [census](ats_sync::census): base nodes are its parts,
+//! [`totals`](crate::Records::totals) is a [census](ats_sync::census): base nodes are its parts,
 //! and the lock of adaptation keeps them as they are.
 //!
 //! Uses the root, the routes, which have that lock and the numbers of splits and joins, and the
@@ -10,8 +10,8 @@ use super::base::{Base, Counts};
 use super::header::BASE;
 use super::kind::Kind;
 use super::tree::CaTree;
-use crate::backend::{Adaptation, BaseState, ShapeNode, Totals};
 use crate::change::Busy;
+use crate::figures::{Adaptation, BaseState, ShapeNode, Totals};
 use crate::moments::Moment;
 use crate::record::Release;
 use ats_sync::census::Turn;
@@ -27,7 +27,7 @@ pub(super) struct Estimate {
 }
 
 impl<R: Release> CaTree<R> {
-    /// [`totals`](crate::Backend::totals). O(base nodes).
+    /// [`totals`](crate::Records::totals). O(base nodes).
     pub(super) fn census(&self) -> Result<Totals, Busy> {
         let guard = pin();
         if let Some(totals) = self.glance(None, &guard) {
@@ -109,7 +109,7 @@ impl<R: Release> CaTree<R> {
     /// Adds up the numbers of all base nodes. O(base nodes). If there are several, it holds the
     /// lock of adaptation, so that no base node is counted twice, or not at all, because it is
     /// split or joined meanwhile; writers go on.
-    pub(super) fn estimate(&self) -> Estimate {
+    pub(super) fn estimate_nodes(&self) -> Estimate {
         if let Some(counts) = self.counts_of_only() {
             let adaptation = Adaptation {
                 base_nodes: 1,

@@ -15,9 +15,9 @@ use super::leaf::Leaf;
 use super::leaf_order::LeafOrder;
 use super::path::PathNode;
 use super::root::Root;
-use crate::backend::Neighbour;
 use crate::moments::When;
 use crate::record::{Record, Release};
+use crate::records::Neighbour;
 use crate::short_key::ShortKey;
 use ats_sync::Guard;
 use std::ops::{ControlFlow, Range};
@@ -183,6 +183,16 @@ impl<R: Release> Root<R> {
     /// leaf; in between, a cursor of the thread knows the leaf.
     pub(super) fn above<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
         only_record(self.above_by(key, guard, &|_| false)?)
+    }
+
+    /// The least record of all.
+    pub(super) fn lowest<'g>(&'g self, guard: &'g Guard) -> Option<&'g Record<R>> {
+        let mut first = None;
+        self.walk_up(&[], true, When::NOW, guard, &mut |record| {
+            first = Some(record);
+            ControlFlow::Break(())
+        });
+        first
     }
 
     /// The greatest record below `bound`, or of all.

@@ -26,7 +26,7 @@ pub(super) enum Gone<'g, R: Release> {
 type FreeLeaf<'g, R> = (LockedLeaf<'g, R>, Option<Old<'g, R>>);
 
 impl<R: Release> CaTree<R> {
-    /// [`put`](crate::Backend::put). The record in the place is not looked at if its slot tells
+    /// [`put`](crate::Records::put). The record in the place is not looked at if its slot tells
     /// what matters.
     pub(super) fn put_over(
         &self,
@@ -41,7 +41,7 @@ impl<R: Release> CaTree<R> {
         Ok(was_there)
     }
 
-    /// [`remove`](crate::Backend::remove), as [`put_over`](Self::put_over). A key that is not there
+    /// [`remove`](crate::Records::remove), as [`put_over`](Self::put_over). A key that is not there
     /// takes no lock.
     pub(super) fn remove_any(&self, key: &[u8], guard: &Guard) -> Result<bool, Busy> {
         let Some((locked, old)) = self.free_leaf(key, Wanted::Present, guard)? else {

@@ -8,12 +8,12 @@
 
 use super::seed::Seed;
 use super::stripes::Advice;
-use super::{Backend, HashTable};
+use super::{HashTable, Records};
 use crate::When;
-use crate::backend::Fixable;
 use crate::change::Change;
 use crate::explore::{check, check_long};
 use crate::moments::Moment;
+use crate::provided::Provided;
 use crate::record::{Plain, Record, RecordBox};
 use ats_sync::shim::atomic::quietly;
 use ats_sync::{collect, pin};

@@ -21,8 +21,8 @@
 //! from the mean, so that it is no reason a second time before its records have changed. A table
 //! whose stripes disagreed would grow and shrink for ever.
 
-use crate::backend::Buckets;
 use crate::change::Busy;
+use crate::figures::Buckets;
 use crate::prefetch::prefetch_to_write;
 use crate::record::Weight;
 use crate::slab::{self, SlabBox};

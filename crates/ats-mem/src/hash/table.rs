@@ -4,7 +4,7 @@ use super::bucket::Bucket;
 use super::directory::Directory;
 use super::seed::Seed;
 use super::stripes::StripeSet;
-use crate::backend::Totals;
+use crate::figures::Totals;
 use crate::forcing::Forcing;
 use crate::lazy::Lazy;
 use crate::moments::Moments;
@@ -46,7 +46,7 @@ pub(super) struct Rare {
     pub(super) census: OnceLock<Box<Census<(Totals, u64)>>>,
     /// Lines behind the first ones of buckets.
     lines: AtomicI64,
-    /// The place in the order of the table at which [`update_end`](crate::Backend::update_end)
+    /// The place in the order of the table at which [`update_end`](crate::Records::update_end)
     /// found the last record. Before that there is likely nothing; if it were not remembered, each
     /// would begin with all the buckets that those before it have emptied.
     pub(super) taken: AtomicU64,

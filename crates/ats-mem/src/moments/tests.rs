@@ -2,30 +2,30 @@
 
 use super::*;
 use crate::record::history::PAGE;
-use crate::{Backend, CaTree, HashTable, MemoryStore, Plain};
+use crate::{CaTree, HashTable, Plain, Provided, Records};
 use std::collections::BTreeMap;
 
 const KEY: [u8; 8] = [7; 8];
 
-fn put(store: &impl Backend<Plain>, value: u64) {
+fn put(store: &impl Records<Plain>, value: u64) {
     let record = RecordBox::new(&KEY, &[value], false);
     assert!(store.put(&KEY, record, &ats_sync::pin()).is_ok());
 }
 
-fn remove(store: &impl Backend<Plain>) {
+fn remove(store: &impl Records<Plain>) {
     assert!(store.remove(&KEY, &ats_sync::pin()).is_ok());
 }
 
-fn begin(store: &impl Backend<Plain>) -> Moment {
+fn begin(store: &impl Records<Plain>) -> Moment {
     let moment = store.begin(&mut || Ok(true)).expect("no thread is inside");
     moment.expect("the store has moments")
 }
 
-fn cut_all(store: &impl Backend<Plain>) {
+fn cut_all(store: &impl Records<Plain>) {
     while !store.cut(7, &ats_sync::pin()) {}
 }
 
-fn value_at(store: &impl Backend<Plain>, when: When) -> Option<u64> {
+fn value_at(store: &impl Records<Plain>, when: When) -> Option<u64> {
     let guard = ats_sync::pin();
     let found = store.get_at(&KEY, when, &guard);
     found.map(|record| record.value()[0])
@@ -33,7 +33,7 @@ fn value_at(store: &impl Backend<Plain>, when: When) -> Option<u64> {
 
 /// The number of records that a query of a moment comes to that it does not see, if the key is
 /// there now.
-fn steps(store: &impl Backend<Plain>, when: When) -> usize {
+fn steps(store: &impl Records<Plain>, when: When) -> usize {
     let guard = ats_sync::pin();
     let mut next = store.get(&KEY, &guard);
     let mut steps = 0;
@@ -48,7 +48,7 @@ fn steps(store: &impl Backend<Plain>, when: When) -> usize {
 }
 
 /// The number of records in the history of the key, if it is there now.
-fn records(store: &impl Backend<Plain>) -> usize {
+fn records(store: &impl Records<Plain>) -> usize {
     let guard = ats_sync::pin();
     let mut next = store.get(&KEY, &guard);
     while let Some(version) = next.and_then(|record| record.version(&guard)) {
@@ -60,7 +60,7 @@ fn records(store: &impl Backend<Plain>) -> usize {
     0
 }
 
-fn held_bytes(store: &impl Backend<Plain>) -> usize {
+fn held_bytes(store: &impl Records<Plain>) -> usize {
     cut_all(store);
     store.moments().map_or(0, Moments::held_bytes)
 }
@@ -77,7 +77,7 @@ impl Random {
 
 /// Writes of one key and queries that begin and end, at both ends and in the middle, one and many
 /// at once; each sees what was there.
-fn queries_find_what_was_there(store: &impl MemoryStore<Plain>, seed: u64) {
+fn queries_find_what_was_there(store: &impl Records<Plain>, seed: u64) {
     let mut random = Random(seed);
     let mut queries: Vec<(Moment, Option<u64>)> = Vec::new();
     let mut now = None;

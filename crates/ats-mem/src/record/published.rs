@@ -101,7 +101,7 @@ impl<R> Record<R> {
     /// Returns the record that a query of this moment sees which found this one in the store.
     ///
     /// For [`NOW`](When::NOW), that which a reader sees. Another moment is one that a query has
-    /// [begun](crate::Backend::begin) and not ended. O(log queries): see
+    /// [begun](crate::Records::begin) and not ended. O(log queries): see
     /// [`moments`](crate::moments).
     #[cold]
     pub fn resolve_at<'g>(&'g self, when: When, guard: &'g Guard) -> Option<&'g Record<R>> {

@@ -2,7 +2,7 @@
 //! writers contend for them, and are joined when they do not.
 
 use ats_mem::When;
-use ats_mem::{Adaptation, Adaptive, Backend, CaTree, Change, Plain, RecordBox};
+use ats_mem::{Adaptation, CaTree, Change, Plain, Provided, RecordBox, Records};
 use ats_sync::pin;
 use fastrand::Rng;
 use std::ops::ControlFlow;

@@ -1,7 +1,7 @@
 //! Ordered stores against a model, and under many threads.
 
 use crate::stores::ordered::*;
-use ats_mem::{Adaptive, Backend, CaTree, Change, Plain};
+use ats_mem::{CaTree, Change, Plain, Provided, Records};
 use ats_sync::pin;
 use proptest::prelude::*;
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
 //! Queries of one moment, beside writers.
 
 use ats_mem::{
-    Backend, CaTree, Change, Direction, End, HashTable, KeyRange, MemoryStore, Ordered, Plain,
-    RecordBox, Skipped, When,
+    CaTree, Change, Direction, End, HashTable, KeyRange, Plain, Provided, RecordBox, Records,
+    Skipped, When,
 };
 use ats_sync::pin;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 type Content = BTreeMap<u64, u64>;
 
-fn put(store: &impl Backend<Plain>, key: u64, value: u64) {
+fn put(store: &impl Records<Plain>, key: u64, value: u64) {
     let bytes = key.to_be_bytes();
     let guard = pin();
     while store
@@ -20,12 +20,12 @@ fn put(store: &impl Backend<Plain>, key: u64, value: u64) {
     {}
 }
 
-fn remove(store: &impl Backend<Plain>, key: u64) {
+fn remove(store: &impl Records<Plain>, key: u64) {
     while store.remove(&key.to_be_bytes(), &pin()).is_err() {}
 }
 
 /// Writes the values of several keys, ascending, as one.
-fn put_all(store: &impl Backend<Plain>, pairs: &[(u64, u64)]) -> bool {
+fn put_all(store: &impl Records<Plain>, pairs: &[(u64, u64)]) -> bool {
     let keys: Vec<_> = pairs.iter().map(|(key, _)| key.to_be_bytes()).collect();
     let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
     let done = store.update_many(&keys, &pin(), &mut |at, _| {
@@ -34,7 +34,7 @@ fn put_all(store: &impl Backend<Plain>, pairs: &[(u64, u64)]) -> bool {
     done.is_ok()
 }
 
-fn read(store: &impl MemoryStore<Plain>, when: When) -> Content {
+fn read(store: &impl Records<Plain>, when: When) -> Content {
     let mut content = Content::new();
     let scanned = store.scan(None, when, &pin(), &mut |record| {
         let key = u64::from_be_bytes(record.key().try_into().expect("a key of this test"));
@@ -46,7 +46,7 @@ fn read(store: &impl MemoryStore<Plain>, when: When) -> Content {
     content
 }
 
-fn cut_all(store: &impl Backend<Plain>) {
+fn cut_all(store: &impl Records<Plain>) {
     while !store.cut(100, &pin()) {}
 }
 
@@ -61,7 +61,7 @@ impl Random {
 
 /// One thread writes at random, begins and ends queries, and finds in each what was there when it
 /// began.
-fn a_query_sees_what_was_there(store: &(impl MemoryStore<Plain> + Sync), seed: u64) {
+fn a_query_sees_what_was_there(store: &(impl Records<Plain> + Sync), seed: u64) {
     let mut random = Random(seed);
     let mut content = Content::new();
     let mut queries = Vec::new();
@@ -159,7 +159,7 @@ fn a_query_of_a_hash_table_sees_what_was_there() {
 
 /// The record of each key that a query of a moment sees, by its place in memory.
 fn seen<'g>(
-    store: &'g impl MemoryStore<Plain>,
+    store: &'g impl Records<Plain>,
     when: When,
     guard: &'g ats_sync::Guard,
 ) -> Vec<&'g ats_mem::Record<Plain>> {
@@ -178,7 +178,7 @@ fn number(record: &ats_mem::Record<Plain>) -> u64 {
 
 /// Queries of one moment replace or remove what they see and nobody has written since, between
 /// writes of others and beside other queries, which find what was there when they began.
-fn a_query_changes_what_it_saw(store: &(impl MemoryStore<Plain> + Sync), seed: u64) {
+fn a_query_changes_what_it_saw(store: &(impl Records<Plain> + Sync), seed: u64) {
     let mut random = Random(seed);
     let mut content = Content::new();
     let mut queries = Vec::new();
@@ -260,7 +260,7 @@ fn a_query_changes_what_it_saw_of_a_tree() {
         let trees = [CaTree::new(), CaTree::of_many_objects()];
         for tree in trees {
             let [splits, joins] = [[0, 0], [20, 20]][seed as usize % 2];
-            ats_mem::Adaptive::force_adaptation(&tree, splits, joins);
+            ats_mem::Records::force_adaptation(&tree, splits, joins);
             a_query_changes_what_it_saw(&tree, seed);
         }
     }
@@ -271,7 +271,7 @@ fn a_query_changes_what_it_saw_of_a_hash_table() {
     for seed in 0..4 {
         let table = HashTable::new();
         let [splits, joins] = [[0, 0], [20, 20]][seed as usize % 2];
-        ats_mem::Adaptive::force_adaptation(&table, splits, joins);
+        ats_mem::Records::force_adaptation(&table, splits, joins);
         a_query_changes_what_it_saw(&table, seed);
     }
 }
@@ -279,7 +279,7 @@ fn a_query_changes_what_it_saw_of_a_hash_table() {
 /// A query that removes, or replaces, keeps nothing if no other one runs, and all if one does.
 #[test]
 fn own_changes_keep_nothing_for_a_query_alone() {
-    fn change(store: &(impl MemoryStore<Plain> + Sync), is_alone: bool) {
+    fn change(store: &(impl Records<Plain> + Sync), is_alone: bool) {
         (0..1000).for_each(|key| put(store, key, key));
         let older = (!is_alone).then(|| begin(store));
         let moment = begin(store);
@@ -320,7 +320,7 @@ fn own_changes_keep_nothing_for_a_query_alone() {
 }
 
 /// Pairs of keys come as one, and never change until a query takes them: it takes whole pairs.
-fn pairs_are_taken_whole(store: &(impl MemoryStore<Plain> + Sync)) {
+fn pairs_are_taken_whole(store: &(impl Records<Plain> + Sync)) {
     let over = AtomicBool::new(false);
     let mut taken = 0;
     std::thread::scope(|scope| {
@@ -374,7 +374,7 @@ fn pairs_are_taken_whole(store: &(impl MemoryStore<Plain> + Sync)) {
 fn pairs_in_a_tree_are_taken_whole() {
     for splits in [0, 20] {
         let tree = CaTree::new();
-        ats_mem::Adaptive::force_adaptation(&tree, splits, splits);
+        ats_mem::Records::force_adaptation(&tree, splits, splits);
         pairs_are_taken_whole(&tree);
     }
 }
@@ -383,7 +383,7 @@ fn pairs_in_a_tree_are_taken_whole() {
 fn pairs_in_a_hash_table_are_taken_whole() {
     for splits in [0, 20] {
         let table = HashTable::new();
-        ats_mem::Adaptive::force_adaptation(&table, splits, splits);
+        ats_mem::Records::force_adaptation(&table, splits, splits);
         pairs_are_taken_whole(&table);
     }
 }
@@ -393,7 +393,7 @@ const BALANCE: u64 = 1000;
 
 /// Writers move money between two accounts each time, and put and remove accounts whose balances
 /// count for nothing; queries always find the same sum.
-fn sums_stay(store: &(impl MemoryStore<Plain> + Sync)) {
+fn sums_stay(store: &(impl Records<Plain> + Sync)) {
     for account in 0..ACCOUNTS {
         put(store, 2 * account, BALANCE);
     }
@@ -443,7 +443,7 @@ fn sums_stay(store: &(impl MemoryStore<Plain> + Sync)) {
 }
 
 /// Moves money, unless another thread is at it.
-fn transfer(store: &impl Backend<Plain>, random: &mut Random) {
+fn transfer(store: &impl Records<Plain>, random: &mut Random) {
     let from = random.below(ACCOUNTS - 1);
     let to = from + 1 + random.below(ACCOUNTS - 1 - from);
     let keys = [from, to].map(|account| (2 * account).to_be_bytes());
@@ -476,18 +476,18 @@ fn sums_in_a_hash_table_stay() {
 #[test]
 fn sums_in_a_tree_that_adapts_stay() {
     let tree = CaTree::new();
-    ats_mem::Adaptive::force_adaptation(&tree, 20, 20);
+    ats_mem::Records::force_adaptation(&tree, 20, 20);
     sums_stay(&tree);
 }
 
 #[test]
 fn sums_in_a_hash_table_that_adapts_stay() {
     let table = HashTable::new();
-    ats_mem::Adaptive::force_adaptation(&table, 20, 20);
+    ats_mem::Records::force_adaptation(&table, 20, 20);
     sums_stay(&table);
 }
 
-fn begin(store: &impl Backend<Plain>) -> ats_mem::Moment {
+fn begin(store: &impl Records<Plain>) -> ats_mem::Moment {
     let moment = store.begin(&mut || Ok(true)).expect("no thread is inside");
     moment.expect("the store has moments")
 }
@@ -495,7 +495,7 @@ fn begin(store: &impl Backend<Plain>) -> ats_mem::Moment {
 /// A walk of a fixed table goes on from a key that was removed since, and from no other.
 #[test]
 fn a_key_that_was_removed_before_a_fixation_is_not_known() {
-    use ats_mem::{Fixable, NoSuchKey};
+    use ats_mem::{NoSuchKey, Provided, Records};
     let table = HashTable::new();
     (0..3).for_each(|key| put(&table, key, key));
     let moment = begin(&table);
@@ -518,7 +518,7 @@ fn a_key_that_was_removed_before_a_fixation_is_not_known() {
 /// A query may come after more versions of a key than a stack has room for.
 #[test]
 fn a_query_goes_back_a_long_way() {
-    fn go_back(store: &(impl MemoryStore<Plain> + Sync)) {
+    fn go_back(store: &(impl Records<Plain> + Sync)) {
         put(store, 1, 0);
         let first = begin(store);
         let mut moments = Vec::new();
@@ -551,7 +551,7 @@ fn a_query_goes_back_a_long_way() {
 /// between.
 #[test]
 fn a_store_is_freed_while_queries_run() {
-    fn fill(store: &impl Backend<Plain>) {
+    fn fill(store: &impl Records<Plain>) {
         (0..200).for_each(|key| put(store, key, key));
         let moment = begin(store);
         (0..100).for_each(|key| put(store, key, 0));
@@ -578,7 +578,7 @@ fn a_store_is_freed_while_queries_run() {
 /// No query is left when slices are freed, so what a thread cuts leads to records that went before.
 #[test]
 fn what_is_cut_between_slices_leads_to_no_freed_record() {
-    fn fill(store: &impl Backend<Plain>) {
+    fn fill(store: &impl Records<Plain>) {
         (0..200).for_each(|key| put(store, key, key));
         let moment = begin(store);
         (0..100).for_each(|key| put(store, key, 0));
@@ -625,7 +625,7 @@ fn at_most(count: i64) {
 
 /// Records that only short queries need go when they end, although a query runs that is older than
 /// all of them, and one that began between.
-fn short_queries_beside_a_long_one(store: impl MemoryStore<Counted>) {
+fn short_queries_beside_a_long_one(store: impl Records<Counted>) {
     const KEYS: u64 = 10;
     let guarded = |key: u64, value: Option<u64>| {
         let (bytes, guard) = (key.to_be_bytes(), pin());
@@ -699,7 +699,7 @@ fn a_long_query_keeps_only_what_it_may_read() {
 
 /// Counts of ranges, and records found by their place, while removals are kept.
 fn places_do_not_count_removals(tree: &CaTree<Plain>, seed: u64, adapts: u32) {
-    ats_mem::Adaptive::force_adaptation(tree, adapts, adapts);
+    ats_mem::Records::force_adaptation(tree, adapts, adapts);
     let mut random = Random(seed);
     let mut content = Content::new();
     let mut queries = Vec::new();

@@ -2,7 +2,7 @@
 
 use ats_mem::When;
 use ats_mem::{
-    Adaptive, Backend, CaTree, Change, Direction, End, KeyRange, Ordered, Plain, RecordBox, Skipped,
+    CaTree, Change, Direction, End, KeyRange, Plain, Provided, RecordBox, Records, Skipped,
 };
 use ats_sync::pin;
 use fastrand::Rng;

@@ -3,8 +3,8 @@
 
 use crate::stores::pop::*;
 use ats_mem::{
-    Adaptive, Backend, CaTree, Change, Direction, End, HashTable, KeyRange, Ordered, Plain,
-    RecordBox, Skipped,
+    CaTree, Change, Direction, End, HashTable, KeyRange, Plain, Provided, RecordBox, Records,
+    Skipped,
 };
 use ats_sync::pin;
 use std::collections::BTreeSet;

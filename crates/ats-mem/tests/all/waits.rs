@@ -1,6 +1,6 @@
 //! A thread that must not wait gives up beside a lock that is never let go.
 
-use ats_mem::{Busy, CaTree, Change, HashTable, MemoryStore, Plain, RecordBox};
+use ats_mem::{Busy, CaTree, Change, HashTable, Plain, Provided, RecordBox, Records};
 use ats_sync::{lock, pin};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ thread_local! {
     static MUST_NOT_WAIT: Cell<bool> = const { Cell::new(false) };
 }
 
-fn gives_up(store: &(impl MemoryStore<Plain> + Sync)) {
+fn gives_up(store: &(impl Records<Plain> + Sync)) {
     lock::set_may_wait(|| !MUST_NOT_WAIT.get());
     let (is_held, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
     let put = |value| {

@@ -14,7 +14,7 @@ mod checker;
 #[path = "../stores/histories.rs"]
 mod histories;
 
-use ats_mem::{CaTree, HashTable, KeyRange, Ordered, Plain, Skipped};
+use ats_mem::{CaTree, HashTable, KeyRange, Plain, Records, Skipped};
 use ats_sync::pin;
 use histories::{HASH_TABLE, POOL, QUEUE, Skip, TREE, histories};
 use std::ops::ControlFlow;

@@ -5,7 +5,7 @@ use ats_mem::HashTable;
 use shuttle::rand::Rng;
 
 /// A reader that has seen a batch under one key sees it under all others.
-fn reads_all_or_nothing(store: &impl MemoryStore<Plain>, one: u64, other: u64) {
+fn reads_all_or_nothing(store: &impl Records<Plain>, one: u64, other: u64) {
     let first = get(store, one);
     let second = get(store, other);
     assert!(
@@ -14,7 +14,7 @@ fn reads_all_or_nothing(store: &impl MemoryStore<Plain>, one: u64, other: u64) {
     );
 }
 
-fn batches_against_readers<S: MemoryStore<Plain> + Default + 'static>(
+fn batches_against_readers<S: Records<Plain> + Default + 'static>(
     keys: u64,
     splits: u32,
     joins: u32,
@@ -57,7 +57,7 @@ fn batches_against_readers_of_the_hash_table() {
 }
 
 /// A batch that is undone while a writer waits for it, and while others change the same part.
-fn an_aborted_batch<S: MemoryStore<Plain> + Default + 'static>(keys: u64, splits: u32, joins: u32) {
+fn an_aborted_batch<S: Records<Plain> + Default + 'static>(keys: u64, splits: u32, joins: u32) {
     let [low, stays, new] = [keys + 1, keys, keys + 3];
     explore(move || {
         let store = fill::<S>(evens(keys));

@@ -4,7 +4,7 @@ use crate::*;
 use ats_mem::HashTable;
 
 /// Adds one in a change that takes long. Returns `true` if it was not busy.
-fn add_alone(store: &impl MemoryStore<Plain>, number: u64) -> bool {
+fn add_alone(store: &impl Records<Plain>, number: u64) -> bool {
     let key = key(number);
     let done = store.update_alone(&key, &pin(), &mut |current| {
         let old = current.map_or(0, |record| record.value()[0]);
@@ -14,7 +14,7 @@ fn add_alone(store: &impl MemoryStore<Plain>, number: u64) -> bool {
 }
 
 /// Adds one under the lock. Returns `true` if it was not busy.
-fn add(store: &impl MemoryStore<Plain>, number: u64) -> bool {
+fn add(store: &impl Records<Plain>, number: u64) -> bool {
     let key = key(number);
     let done = store.update(&key, &pin(), &mut |current| {
         let old = current.map_or(0, |record| record.value()[0]);
@@ -25,11 +25,7 @@ fn add(store: &impl MemoryStore<Plain>, number: u64) -> bool {
 
 /// No addition to a key is lost, whichever way it is made, while the structure around the key
 /// changes.
-fn no_addition_is_lost<S: MemoryStore<Plain> + Default + 'static>(
-    keys: u64,
-    splits: u32,
-    joins: u32,
-) {
+fn no_addition_is_lost<S: Records<Plain> + Default + 'static>(keys: u64, splits: u32, joins: u32) {
     let [new, there] = [keys + 1, keys];
     explore(move || {
         let store = fill::<S>(evens(keys));

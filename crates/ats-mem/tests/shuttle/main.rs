@@ -35,8 +35,7 @@ mod moments;
 
 use ats_mem::When;
 use ats_mem::{
-    Adaptive, Backend, Busy, CaTree, Change, Direction, Fixable, KeyRange, MemoryStore, Ordered,
-    Plain, RecordBox, Skipped,
+    Busy, CaTree, Change, Direction, KeyRange, Plain, Provided, RecordBox, Records, Skipped,
 };
 use ats_sync::pin;
 use ats_sync::shim::atomic::quietly;
@@ -53,7 +52,7 @@ fn once(act: impl Fn() + Send + Sync + 'static) {
 }
 
 /// Puts `value` under all of these numbers, which ascend, as one.
-fn put_all(store: &impl MemoryStore<Plain>, numbers: &[u64], value: u64) {
+fn put_all(store: &impl Records<Plain>, numbers: &[u64], value: u64) {
     let keys: Vec<Vec<u8>> = numbers.iter().map(|number| key(*number)).collect();
     let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
     let guard = pin();
@@ -126,7 +125,7 @@ fn are_counted(tree: &CaTree<Plain>, numbers: &[u64]) {
 }
 
 /// Asserts that a scan meets each of `stay` once, and of the others none twice.
-fn scan_meets(store: &impl MemoryStore<Plain>, stay: impl Iterator<Item = u64>) {
+fn scan_meets(store: &impl Records<Plain>, stay: impl Iterator<Item = u64>) {
     let mut met = numbers(store);
     met.sort_unstable();
     are_ascending_with(&met, stay);
@@ -141,7 +140,7 @@ fn walks_meet(tree: &CaTree<Plain>, stay: impl Iterator<Item = u64> + Clone) {
     are_ascending_with(&down, stay);
 }
 
-fn fill<S: MemoryStore<Plain> + Default>(numbers: impl Iterator<Item = u64>) -> Arc<S> {
+fn fill<S: Records<Plain> + Default>(numbers: impl Iterator<Item = u64>) -> Arc<S> {
     let store = S::default();
     quietly(|| numbers.for_each(|number| put(&store, number, number)));
     Arc::new(store)

@@ -3,7 +3,7 @@
 use crate::*;
 use ats_mem::{HashTable, Moment};
 
-fn begin(store: &impl MemoryStore<Plain>) -> Moment {
+fn begin(store: &impl Records<Plain>) -> Moment {
     loop {
         match store.begin(&mut || Ok(true)) {
             Ok(moment) => return moment.expect("the store has moments"),
@@ -13,7 +13,7 @@ fn begin(store: &impl MemoryStore<Plain>) -> Moment {
 }
 
 /// The content that a query sees, by number.
-fn content(store: &impl MemoryStore<Plain>, when: When) -> Vec<(u64, u64)> {
+fn content(store: &impl Records<Plain>, when: When) -> Vec<(u64, u64)> {
     let mut met = Vec::new();
     let scanned = store.scan(None, when, &pin(), &mut |record| {
         met.push((number(record.key()), record.value()[0]));
@@ -24,7 +24,7 @@ fn content(store: &impl MemoryStore<Plain>, when: When) -> Vec<(u64, u64)> {
     met
 }
 
-fn cut_all(store: &impl MemoryStore<Plain>) {
+fn cut_all(store: &impl Records<Plain>) {
     while !store.cut(4, &pin()) {
         thread::yield_now();
     }
@@ -32,7 +32,7 @@ fn cut_all(store: &impl MemoryStore<Plain>) {
 
 /// Batches put one value under three keys, another thread puts two keys in a row and removes them
 /// in the same order, and queries find all of that as of one moment, as often as they look.
-fn queries_against_writers<S: MemoryStore<Plain> + Default + 'static>(
+fn queries_against_writers<S: Records<Plain> + Default + 'static>(
     keys: u64,
     splits: u32,
     joins: u32,
@@ -112,7 +112,7 @@ fn queries_of_a_hash_table_that_adapts() {
 
 /// One key is written again and again, beside queries that look at it as often as they like, begin
 /// and end in any order, and threads that cut: so its history grows, moves, and is looked through.
-fn queries_of_one_key<S: MemoryStore<Plain> + Default + 'static>() {
+fn queries_of_one_key<S: Records<Plain> + Default + 'static>() {
     explore(|| {
         let store = fill::<S>(evens(2));
         let see = |store: &S, moment: &Moment| {
@@ -166,7 +166,7 @@ fn queries_of_one_key_of_a_hash_table() {
 }
 
 /// A writer goes on to write one key while the last query ends, and what was kept for it is cut.
-fn the_last_query_ends<S: MemoryStore<Plain> + Default + 'static>() {
+fn the_last_query_ends<S: Records<Plain> + Default + 'static>() {
     explore(|| {
         let store = fill::<S>(evens(4));
         let moment = begin(&*store);
@@ -201,11 +201,7 @@ fn the_last_query_of_a_hash_table_ends() {
 
 /// A query removes what it sees and nobody has written since, beside a batch, which it removes as a
 /// whole or not at all, and beside another query, which goes on to see what it has seen.
-fn a_query_that_removes<S: MemoryStore<Plain> + Default + 'static>(
-    keys: u64,
-    splits: u32,
-    joins: u32,
-) {
+fn a_query_that_removes<S: Records<Plain> + Default + 'static>(keys: u64, splits: u32, joins: u32) {
     let equal = [0, keys + 1, 2 * keys - 2];
     explore(move || {
         let store = fill::<S>(evens(keys));

@@ -1,6 +1,6 @@
 //! Batches end cleanly, whatever happens in the middle of them.
 
-use ats_mem::{Change, MemoryStore, Plain, Record, RecordBox, Release};
+use ats_mem::{Change, Plain, Provided, Record, RecordBox, Records, Release};
 use ats_sync::{Guard, pin};
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -8,11 +8,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
-pub(crate) fn value<R: Release>(store: &impl MemoryStore<R>, key: &[u8]) -> Option<u64> {
+pub(crate) fn value<R: Release>(store: &impl Records<R>, key: &[u8]) -> Option<u64> {
     store.get(key, &pin()).map(|record| record.value()[0])
 }
 
-pub(crate) fn put<R: Release>(store: &impl MemoryStore<R>, key: &[u8], value: u64, owns: bool) {
+pub(crate) fn put<R: Release>(store: &impl Records<R>, key: &[u8], value: u64, owns: bool) {
     let put = store.update(key, &pin(), &mut |_| {
         Change::Put(RecordBox::new(key, &[value], owns))
     });
@@ -21,7 +21,7 @@ pub(crate) fn put<R: Release>(store: &impl MemoryStore<R>, key: &[u8], value: u6
 
 /// Puts `new` under each key, but answers the key with index `stop` by `last`.
 pub(crate) fn batch<'g, R: Release>(
-    store: &'g impl MemoryStore<R>,
+    store: &'g impl Records<R>,
     keys: &[&[u8]],
     new: u64,
     owns: bool,
@@ -52,7 +52,7 @@ impl Release for Units {
 
 pub(crate) const KEYS: [&[u8]; 4] = [b"a", b"b", b"c", b"d"];
 
-pub(crate) fn a_panic_undoes_the_batch(store: impl MemoryStore<Plain>) {
+pub(crate) fn a_panic_undoes_the_batch(store: impl Records<Plain>) {
     put(&store, b"b", 1, false);
     put(&store, b"d", 1, false);
     let panicked = catch_unwind(AssertUnwindSafe(|| {
@@ -73,7 +73,7 @@ pub(crate) fn a_panic_undoes_the_batch(store: impl MemoryStore<Plain>) {
     assert_eq!(KEYS.map(|key| value(&store, key)), [4, 4, 3, 4].map(Some));
 }
 
-pub(crate) fn every_way_out_releases_once(store: impl MemoryStore<Units>) -> i64 {
+pub(crate) fn every_way_out_releases_once(store: impl Records<Units>) -> i64 {
     let mut expected = 0;
     for key in KEYS {
         put(&store, key, 1, true);
@@ -143,7 +143,7 @@ pub(crate) const PIECES: usize = 24;
 
 /// Writes many keys, and gives up at the end or does not. Returns in how many epochs it was pinned
 /// while it decided, and while it ended.
-pub(crate) fn epochs_of<S: MemoryStore<Looking>>(
+pub(crate) fn epochs_of<S: Records<Looking>>(
     store: &S,
     is_long: bool,
     gives_up: bool,
@@ -177,7 +177,7 @@ pub(crate) fn epochs_of<S: MemoryStore<Looking>>(
     (deciding.0.len(), ending)
 }
 
-pub(crate) fn a_long_batch_pins_anew<S: MemoryStore<Looking> + Default>() {
+pub(crate) fn a_long_batch_pins_anew<S: Records<Looking> + Default>() {
     let store = S::default();
     let round = |gives_up| {
         let (deciding, ending) = epochs_of(&store, true, gives_up);
@@ -203,9 +203,7 @@ pub(crate) struct Keeping<'a, S> {
     gives_up: bool,
 }
 
-impl<S: MemoryStore<Plain>> ats_store::BatchPlan<Record<Plain>, RecordBox<Plain>>
-    for Keeping<'_, S>
-{
+impl<S: Records<Plain>> ats_store::BatchPlan<Record<Plain>, RecordBox<Plain>> for Keeping<'_, S> {
     fn decide(&mut self, index: usize, _: Option<&Record<Plain>>) -> Change<Plain> {
         match index {
             4 => Change::Later,
@@ -227,7 +225,7 @@ impl<S: MemoryStore<Plain>> ats_store::BatchPlan<Record<Plain>, RecordBox<Plain>
 
 /// A batch, whatever becomes of it, leaves the records that it keeps where they are, seen by all
 /// and, as soon as it has ended, for all to write.
-pub(crate) fn what_is_kept_stays<S: MemoryStore<Plain> + Default>() {
+pub(crate) fn what_is_kept_stays<S: Records<Plain> + Default>() {
     let keys: [&[u8]; 6] = [b"a", b"b", b"c", b"d", b"e", b"f"];
     let store = S::default();
     let place = |key| store.get(key, &pin()).map(std::ptr::from_ref);
@@ -251,13 +249,11 @@ pub(crate) fn what_is_kept_stays<S: MemoryStore<Plain> + Default>() {
 
 /// While a record is built its key is held, and nothing else: others can be written, and its old
 /// record be read.
-pub(crate) fn only_the_key_is_held<S: MemoryStore<Plain> + Default>() {
+pub(crate) fn only_the_key_is_held<S: Records<Plain> + Default>() {
     /// Counts how often it builds.
-    struct Building<'a, S>(&'a S, usize, Option<Change<Plain>>);
+    struct Late<'a, S>(&'a S, usize, Option<Change<Plain>>);
 
-    impl<S: MemoryStore<Plain>> ats_store::BatchPlan<Record<Plain>, RecordBox<Plain>>
-        for Building<'_, S>
-    {
+    impl<S: Records<Plain>> ats_store::BatchPlan<Record<Plain>, RecordBox<Plain>> for Late<'_, S> {
         fn decide(&mut self, index: usize, _: Option<&Record<Plain>>) -> Change<Plain> {
             match index {
                 1 => Change::Later,
@@ -292,7 +288,7 @@ pub(crate) fn only_the_key_is_held<S: MemoryStore<Plain> + Default>() {
             let change = new.map_or(Change::Keep, |new| {
                 Change::Put(RecordBox::new(b"b", &[new], false))
             });
-            let mut plan = Building(&store, 0, Some(change));
+            let mut plan = Late(&store, 0, Some(change));
             let keys: [&[u8]; 2] = [b"a", b"b"];
             assert_eq!(store.update_long_batch(&keys, &mut plan), Ok(true));
             assert_eq!(plan.1, 1);
@@ -320,7 +316,7 @@ impl ats_store::BatchPlan<Record<Plain>, RecordBox<Plain>> for Removing {
     }
 }
 
-pub(crate) fn a_held_key_is_removed<S: MemoryStore<Plain> + Default>(is_fixed: bool) {
+pub(crate) fn a_held_key_is_removed<S: Records<Plain> + Default>(is_fixed: bool) {
     let store = S::default();
     KEYS.iter().for_each(|key| put(&store, key, 1, false));
     let bytes = store.bytes();

@@ -1,7 +1,9 @@
 //! A change that takes long holds its key alone, and ends cleanly whatever happens in the middle.
 
 use ats_mem::When;
-use ats_mem::{Busy, Change, End, MemoryStore, Plain, Record, RecordBox, Release, SlotAnswer};
+use ats_mem::{
+    Busy, Change, End, Plain, Provided, Record, RecordBox, Records, Release, SlotAnswer,
+};
 use ats_sync::pin;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,21 +11,17 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 pub(crate) const KEYS: [&[u8]; 4] = [b"a", b"b", b"c", b"d"];
 
-pub(crate) fn value<R: Release>(store: &impl MemoryStore<R>, key: &[u8]) -> Option<u64> {
+pub(crate) fn value<R: Release>(store: &impl Records<R>, key: &[u8]) -> Option<u64> {
     store.get(key, &pin()).map(|record| record.value()[0])
 }
 
-pub(crate) fn put<R: Release>(
-    store: &impl MemoryStore<R>,
-    key: &[u8],
-    value: u64,
-) -> Result<(), Busy> {
+pub(crate) fn put<R: Release>(store: &impl Records<R>, key: &[u8], value: u64) -> Result<(), Busy> {
     store.update(key, &pin(), &mut |_| {
         Change::Put(RecordBox::new(key, &[value], true))
     })
 }
 
-pub(crate) fn scan_all(store: &impl MemoryStore<Plain>) -> Vec<(Vec<u8>, u64)> {
+pub(crate) fn scan_all(store: &impl Records<Plain>) -> Vec<(Vec<u8>, u64)> {
     let mut all = Vec::new();
     let walked = store.scan(None, When::NOW, &pin(), &mut |record| {
         all.push((record.key().to_vec(), record.value()[0]));
@@ -36,7 +34,7 @@ pub(crate) fn scan_all(store: &impl MemoryStore<Plain>) -> Vec<(Vec<u8>, u64)> {
 
 /// While a key is held, its readers find the old record and its writers are busy; other keys, which
 /// share the lock, go on.
-pub(crate) fn others_go_on(store: impl MemoryStore<Plain>) {
+pub(crate) fn others_go_on(store: impl Records<Plain>) {
     for key in [b"a", b"c", b"d"] {
         put(&store, key, 1).expect("free");
     }
@@ -78,7 +76,7 @@ pub(crate) fn others_go_on(store: impl MemoryStore<Plain>) {
 }
 
 /// Checks each decision about a key that is there, or missing.
-pub(crate) fn each_way_out(store: impl MemoryStore<Plain>) {
+pub(crate) fn each_way_out(store: impl Records<Plain>) {
     let decide = |key: &[u8], found: Option<u64>, change: fn(&[u8]) -> Change<Plain>| {
         let guard = pin();
         let done = store.update_alone(key, &guard, &mut |current: Option<&Record<Plain>>| {
@@ -117,7 +115,7 @@ pub(crate) fn each_way_out(store: impl MemoryStore<Plain>) {
 }
 
 /// Keys that are removed, and come back, in this way while the store is fixed are known to walks.
-pub(crate) fn a_walk_goes_on_from_a_key_that_is_removed(store: impl MemoryStore<Plain>) {
+pub(crate) fn a_walk_goes_on_from_a_key_that_is_removed(store: impl Records<Plain>) {
     let numbers = || (0..100_u64).map(u64::to_be_bytes);
     for key in numbers() {
         put(&store, &key, 1).expect("free");
@@ -150,7 +148,7 @@ pub(crate) fn a_walk_goes_on_from_a_key_that_is_removed(store: impl MemoryStore<
 }
 
 /// The record at an end is waited for, and what is behind it is not taken in its stead.
-pub(crate) fn the_end_is_held(store: impl MemoryStore<Plain>, ordered: bool) {
+pub(crate) fn the_end_is_held(store: impl Records<Plain>, ordered: bool) {
     put(&store, b"a", 1).expect("free");
     if ordered {
         put(&store, b"b", 2).expect("free");
@@ -185,7 +183,7 @@ impl Release for Units {
     }
 }
 
-pub(crate) fn each_record_is_released_once(store: impl MemoryStore<Units>) -> i64 {
+pub(crate) fn each_record_is_released_once(store: impl Records<Units>) -> i64 {
     let alone = |value: Option<u64>| {
         let done = store.update_alone(b"k", &pin(), &mut |_| match value {
             Some(0) => Change::Keep,

@@ -1,7 +1,7 @@
 //! Scenarios under a scheduler, and a store of numbers for them.
 
 use ats_mem::When;
-use ats_mem::{Busy, Change, MemoryStore, Plain, RecordBox};
+use ats_mem::{Busy, Change, Plain, Provided, RecordBox, Records};
 use ats_sync::pin;
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::{Config, MaxSteps, Runner, thread};
@@ -91,7 +91,7 @@ pub(crate) fn number(key: &[u8]) -> u64 {
     u64::from_be_bytes(*number)
 }
 
-pub(crate) fn put(store: &impl MemoryStore<Plain>, number: u64, value: u64) {
+pub(crate) fn put(store: &impl Records<Plain>, number: u64, value: u64) {
     let key = key(number);
     let guard = pin();
     let put = || {
@@ -104,14 +104,14 @@ pub(crate) fn put(store: &impl MemoryStore<Plain>, number: u64, value: u64) {
     }
 }
 
-pub(crate) fn remove(store: &impl MemoryStore<Plain>, number: u64) {
+pub(crate) fn remove(store: &impl Records<Plain>, number: u64) {
     let guard = pin();
     while store.update(&key(number), &guard, &mut |_| Change::Remove) == Err(Busy) {
         thread::yield_now();
     }
 }
 
-pub(crate) fn get(store: &impl MemoryStore<Plain>, number: u64) -> Option<u64> {
+pub(crate) fn get(store: &impl Records<Plain>, number: u64) -> Option<u64> {
     store
         .get(&key(number), &pin())
         .map(|record| record.value()[0])
@@ -119,7 +119,7 @@ pub(crate) fn get(store: &impl MemoryStore<Plain>, number: u64) -> Option<u64> {
 
 /// Returns what a scan meets behind a number, or from the beginning, in its order: numbers and
 /// values.
-pub(crate) fn scan_from(store: &impl MemoryStore<Plain>, after: Option<u64>) -> Vec<(u64, u64)> {
+pub(crate) fn scan_from(store: &impl Records<Plain>, after: Option<u64>) -> Vec<(u64, u64)> {
     let mut met = Vec::new();
     let after = after.map(key);
     let scanned = store.scan(after.as_deref(), When::NOW, &pin(), &mut |record| {
@@ -131,7 +131,7 @@ pub(crate) fn scan_from(store: &impl MemoryStore<Plain>, after: Option<u64>) -> 
 }
 
 /// The numbers a scan meets, in its order.
-pub(crate) fn numbers(store: &impl MemoryStore<Plain>) -> Vec<u64> {
+pub(crate) fn numbers(store: &impl Records<Plain>) -> Vec<u64> {
     let met = scan_from(store, None);
     met.into_iter().map(|(number, _)| number).collect()
 }

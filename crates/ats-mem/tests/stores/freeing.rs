@@ -1,6 +1,6 @@
 //! Records are freed with no lock held, and with no key held by a batch: it can take long.
 
-use ats_mem::{Busy, Change, End, MemoryStore, RecordBox, Release};
+use ats_mem::{Busy, Change, End, Provided, RecordBox, Records, Release};
 use ats_sync::pin;
 use fastrand::Rng;
 use std::cell::RefCell;
@@ -71,7 +71,7 @@ pub(crate) fn about_to_write(keys: impl IntoIterator<Item = u64>) {
     });
 }
 
-pub(crate) fn step<S: MemoryStore<Probing>>(store: &S, random: &mut Rng) {
+pub(crate) fn step<S: Records<Probing>>(store: &S, random: &mut Rng) {
     let start = random.u64(..KEYS);
     match random.u64(..6) {
         0 | 1 => {
@@ -118,7 +118,7 @@ pub(crate) fn step<S: MemoryStore<Probing>>(store: &S, random: &mut Rng) {
     }
 }
 
-pub(crate) fn is_freed_without_locks<S: MemoryStore<Probing> + Default>() {
+pub(crate) fn is_freed_without_locks<S: Records<Probing> + Default>() {
     let store = &S::default();
     let (ask, asked) = channel();
     let (reply, answer) = channel();

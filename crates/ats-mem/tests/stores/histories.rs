@@ -10,7 +10,7 @@
 
 use crate::checker::{Clock, Event, linearizable};
 use ats_mem::When;
-use ats_mem::{Change, Direction, End, MemoryStore, Plain, Record, RecordBox, Totals};
+use ats_mem::{Change, Direction, End, Plain, Provided, Record, RecordBox, Records, Totals};
 use ats_sync::pin;
 use fastrand::Rng;
 #[cfg(shuttle)]
@@ -219,7 +219,7 @@ pub(crate) struct Player<S> {
     events: Vec<Event<What>>,
 }
 
-impl<S: MemoryStore<Plain>> Player<S> {
+impl<S: Records<Plain>> Player<S> {
     pub(crate) fn play(mut self) -> Vec<Event<What>> {
         for _ in 0..CALLS {
             self.next_value += 1;
@@ -640,7 +640,7 @@ impl ats_store::BatchPlan<Record<Plain>, RecordBox<Plain>> for Writing<'_> {
 }
 
 #[cfg(not(shuttle))]
-pub(crate) fn histories<S: MemoryStore<Plain> + Default + 'static>(
+pub(crate) fn histories<S: Records<Plain> + Default + 'static>(
     place: Place,
     skip_at_once: Option<SkipAtOnce<S>>,
 ) {
@@ -648,7 +648,7 @@ pub(crate) fn histories<S: MemoryStore<Plain> + Default + 'static>(
 }
 
 #[cfg(shuttle)]
-pub(crate) fn histories<S: MemoryStore<Plain> + Default + 'static>(
+pub(crate) fn histories<S: Records<Plain> + Default + 'static>(
     place: Place,
     skip_at_once: Option<SkipAtOnce<S>>,
 ) {
@@ -662,7 +662,7 @@ pub(crate) fn histories<S: MemoryStore<Plain> + Default + 'static>(
     });
 }
 
-pub(crate) fn history<S: MemoryStore<Plain> + Default + 'static>(
+pub(crate) fn history<S: Records<Plain> + Default + 'static>(
     place: Place,
     round: u64,
     skip_at_once: Option<SkipAtOnce<S>>,

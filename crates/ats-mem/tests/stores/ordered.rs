@@ -2,8 +2,8 @@
 
 use ats_mem::When;
 use ats_mem::{
-    Backend, Busy, Change, Direction, KeyRange, MemoryStore, Neighbour, Ordered, Plain, Record,
-    RecordBox, Release, Skipped,
+    Busy, Change, Direction, KeyRange, Neighbour, Plain, Provided, Record, RecordBox, Records,
+    Release, Skipped, Walk, WalkFrom,
 };
 use ats_sync::{Guard, pin};
 use fastrand::Rng;
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 pub(crate) fn put<R: Release>(
-    tree: &impl Backend<R>,
+    tree: &impl Records<R>,
     key: &[u8],
     value: u64,
     owns: bool,
@@ -32,7 +32,7 @@ pub(crate) fn put<R: Release>(
     }
 }
 
-pub(crate) fn remove<R: Release>(tree: &impl Backend<R>, key: &[u8]) -> Option<u64> {
+pub(crate) fn remove<R: Release>(tree: &impl Records<R>, key: &[u8]) -> Option<u64> {
     let guard = pin();
     loop {
         let mut old = None;
@@ -46,7 +46,7 @@ pub(crate) fn remove<R: Release>(tree: &impl Backend<R>, key: &[u8]) -> Option<u
     }
 }
 
-pub(crate) fn get<R: Release>(tree: &impl Backend<R>, key: &[u8]) -> Option<u64> {
+pub(crate) fn get<R: Release>(tree: &impl Records<R>, key: &[u8]) -> Option<u64> {
     tree.get(key, &pin()).map(|record| record.value()[0])
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn pair<R: Release>(record: &Record<R>) -> (Vec<u8>, u64) {
     (record.key().to_vec(), record.value()[0])
 }
 
-pub(crate) fn contents<R: Release>(tree: &impl Backend<R>) -> Vec<(Vec<u8>, u64)> {
+pub(crate) fn contents<R: Release>(tree: &impl Records<R>) -> Vec<(Vec<u8>, u64)> {
     let mut all = Vec::new();
     tree.scan(None, When::NOW, &pin(), &mut |record| {
         all.push(pair(record));
@@ -149,7 +149,7 @@ pub(crate) fn take_all<'g>(
     found
 }
 
-pub(crate) fn apply(tree: &impl Ordered<Plain>, model: &mut BTreeMap<Vec<u8>, u64>, op: Op) {
+pub(crate) fn apply(tree: &impl Records<Plain>, model: &mut BTreeMap<Vec<u8>, u64>, op: Op) {
     match op {
         Op::Put(key, value) => {
             assert_eq!(put(tree, &key, value, false), model.insert(key, value));
@@ -182,6 +182,7 @@ pub(crate) fn apply(tree: &impl Ordered<Plain>, model: &mut BTreeMap<Vec<u8>, u6
                     .neighbour(&key, direction, &guard, &|key| {
                         key.to_bytes().1 % 2 == most % 2
                     })
+                    .expect("any key will do")
                     .map(|met| match met {
                         Neighbour::Record(record) => record.key().to_vec(),
                         Neighbour::Key(short) => {
@@ -203,14 +204,18 @@ pub(crate) fn apply(tree: &impl Ordered<Plain>, model: &mut BTreeMap<Vec<u8>, u6
         }
         Op::ScanFrom(key, most) => {
             let guard = pin();
-            let found = take_all(most, |visit| tree.scan_from(&key, When::NOW, &guard, visit));
+            let found = take_all(most, |visit| {
+                let walk = Walk::up(WalkFrom::Key(&key));
+                assert_eq!(tree.visit(walk, &guard, visit), Ok(()));
+            });
             let expected = model.range(key..).take(most);
             assert_eq!(found, expected.map(owned).collect::<Vec<_>>());
         }
         Op::ScanDown(key, most) => {
             let guard = pin();
             let found = take_all(most, |visit| {
-                tree.scan_down(key.as_deref(), When::NOW, &guard, visit)
+                let from = key.as_deref().map_or(WalkFrom::Start, WalkFrom::Behind);
+                assert_eq!(tree.visit(Walk::down(from), &guard, visit), Ok(()));
             });
             let below = key.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
             let expected = model.range::<Vec<u8>, _>((Bound::Unbounded, below));
@@ -264,7 +269,7 @@ pub(crate) fn apply(tree: &impl Ordered<Plain>, model: &mut BTreeMap<Vec<u8>, u6
 }
 
 pub(crate) fn behave_as_a_sorted_map(
-    tree: &impl Ordered<Plain>,
+    tree: &impl Records<Plain>,
     ops: Vec<Op>,
 ) -> Result<(), TestCaseError> {
     let mut model = BTreeMap::new();
@@ -305,7 +310,7 @@ pub(crate) fn owning<const TEST: usize>(key: &[u8], value: u64) -> RecordBox<Cou
 /// readers check keys that are always there and walk over everything.
 pub(crate) fn many_threads<S, const TEST: usize>(forcing: u32) -> S
 where
-    S: MemoryStore<Counted<TEST>> + Ordered<Counted<TEST>> + Default,
+    S: Records<Counted<TEST>> + Default,
 {
     const WRITERS: u64 = 3;
     const KEYS: u64 = 3_000;
@@ -404,7 +409,7 @@ pub(crate) fn wait_until_all_are_released<const TEST: usize>() {
 }
 
 pub(crate) fn write_batch(
-    tree: &impl Backend<Plain>,
+    tree: &impl Records<Plain>,
     keys: &[&[u8]],
     guard: &Guard,
     new_only: bool,
@@ -418,7 +423,7 @@ pub(crate) fn write_batch(
 
 /// Writers give all keys of an overlapping set one value at a time; readers that see a value at one
 /// key must see it, or a later one, at every other.
-pub(crate) fn readers_never_see_half_a_batch(tree: &(impl MemoryStore<Plain> + Ordered<Plain>)) {
+pub(crate) fn readers_never_see_half_a_batch(tree: &impl Records<Plain>) {
     let keys: Vec<[u8; 8]> = (0..40).map(|n| number(n * 1000)).collect();
     let keys: Vec<&[u8]> = keys.iter().map(<[u8; 8]>::as_slice).collect();
     for n in 0..5000u64 {
@@ -470,7 +475,7 @@ pub(crate) fn readers_never_see_half_a_batch(tree: &(impl MemoryStore<Plain> + O
 
 /// Batches with overlapping keys from several threads: increments are never lost, so batches
 /// exclude each other and single writers key by key.
-pub(crate) fn batches_do_not_lose_updates(tree: &(impl MemoryStore<Plain> + Ordered<Plain>)) {
+pub(crate) fn batches_do_not_lose_updates(tree: &impl Records<Plain>) {
     const ROUNDS: u64 = 4_000;
     std::thread::scope(|scope| {
         for id in 0..3u64 {

@@ -1,12 +1,12 @@
 //! Records taken from the ends of stores: one after the other, and by many threads.
 #![cfg(not(shuttle))]
 
-use ats_mem::{Busy, Change, End, MemoryStore, Plain, RecordBox};
+use ats_mem::{Busy, Change, End, Plain, Provided, RecordBox, Records};
 use ats_sync::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-pub(crate) fn put(store: &impl MemoryStore<Plain>, number: u64) {
+pub(crate) fn put(store: &impl Records<Plain>, number: u64) {
     let key = number.to_be_bytes();
     let done = store.update(&key, &pin(), &mut |_| {
         Change::Put(RecordBox::new(&key, &[number], false))
@@ -14,7 +14,7 @@ pub(crate) fn put(store: &impl MemoryStore<Plain>, number: u64) {
     assert_eq!(done, Ok(()));
 }
 
-pub(crate) fn take(store: &impl MemoryStore<Plain>, end: End) -> Option<u64> {
+pub(crate) fn take(store: &impl Records<Plain>, end: End) -> Option<u64> {
     loop {
         let (guard, mut taken) = (pin(), None);
         let done = store.update_end(end, &guard, &mut |current| match current {
@@ -34,7 +34,7 @@ pub(crate) fn take(store: &impl MemoryStore<Plain>, end: End) -> Option<u64> {
 
 /// Consumers that never meet: each number comes out once, and to each consumer in ascending order,
 /// since nothing smaller is ever put.
-pub(crate) fn each_number_goes_to_one(store: impl MemoryStore<Plain> + Default, ordered: bool) {
+pub(crate) fn each_number_goes_to_one(store: impl Records<Plain> + Default, ordered: bool) {
     const NUMBERS: u64 = 20_000;
     const CONSUMERS: usize = 3;
     store.force_adaptation(3, 5);

@@ -2,7 +2,7 @@
 //! table changes its layout under them.
 
 use ats_mem::When;
-use ats_mem::{Busy, Change, MemoryStore, Plain, Record, RecordBox, Release, SlotAnswer};
+use ats_mem::{Busy, Change, Plain, Provided, Record, RecordBox, Records, Release, SlotAnswer};
 use ats_sync::{Guard, collect, pin};
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -18,7 +18,7 @@ pub(crate) fn key(number: u64) -> [u8; 8] {
 
 /// `update`, again as long as a batch is in the way.
 pub(crate) fn update<'g, R: Release>(
-    table: &'g impl MemoryStore<R>,
+    table: &'g impl Records<R>,
     key: &[u8],
     guard: &'g Guard,
     mut decide: impl FnMut(Option<&'g Record<R>>) -> Change<R>,
@@ -28,13 +28,13 @@ pub(crate) fn update<'g, R: Release>(
     }
 }
 
-pub(crate) fn put<R: Release>(table: &impl MemoryStore<R>, key: &[u8], value: u64) {
+pub(crate) fn put<R: Release>(table: &impl Records<R>, key: &[u8], value: u64) {
     update(table, key, &pin(), |_| {
         Change::Put(RecordBox::new(key, &[value], true))
     });
 }
 
-pub(crate) fn remove<R: Release>(table: &impl MemoryStore<R>, key: &[u8]) {
+pub(crate) fn remove<R: Release>(table: &impl Records<R>, key: &[u8]) {
     update(table, key, &pin(), |_| Change::Remove);
 }
 
@@ -71,7 +71,7 @@ impl Drop for StopOnPanic<'_> {
 
 /// Adds a wave of keys of its own for each writer and takes them away, so that the table grows and
 /// shrinks by a factor of several.
-pub(crate) fn wave<R: Release>(table: &impl MemoryStore<R>, writer: usize, round: u64) {
+pub(crate) fn wave<R: Release>(table: &impl Records<R>, writer: usize, round: u64) {
     let base = 1_000_000 * (writer as u64 + 1);
     let size = 50 << (round % 6);
     for number in base..base + size {
@@ -84,7 +84,7 @@ pub(crate) fn wave<R: Release>(table: &impl MemoryStore<R>, writer: usize, round
 
 pub(crate) const STABLE: u64 = 300;
 
-pub(crate) fn with_stable_keys<S: MemoryStore<Plain> + Default>() -> S {
+pub(crate) fn with_stable_keys<S: Records<Plain> + Default>() -> S {
     let table = S::default();
     for number in 0..STABLE {
         put(&table, &key(number), number);
@@ -92,7 +92,7 @@ pub(crate) fn with_stable_keys<S: MemoryStore<Plain> + Default>() -> S {
     table
 }
 
-pub(crate) fn a_lookup_never_misses_a_key_that_stays<S: MemoryStore<Plain> + Default>() {
+pub(crate) fn a_lookup_never_misses_a_key_that_stays<S: Records<Plain> + Default>() {
     let table = with_stable_keys::<S>();
     hammer(4, |thread, round| match thread {
         0 | 1 => wave(&table, thread, round),
@@ -107,7 +107,7 @@ pub(crate) fn a_lookup_never_misses_a_key_that_stays<S: MemoryStore<Plain> + Def
     assert_eq!(table.len() as u64, STABLE);
 }
 
-pub(crate) fn a_key_that_is_replaced_is_never_missed<S: MemoryStore<Plain> + Default>() {
+pub(crate) fn a_key_that_is_replaced_is_never_missed<S: Records<Plain> + Default>() {
     let table = with_stable_keys::<S>();
     hammer(4, |thread, round| match thread {
         0 => wave(&table, thread, round),
@@ -122,7 +122,7 @@ pub(crate) fn a_key_that_is_replaced_is_never_missed<S: MemoryStore<Plain> + Def
     });
 }
 
-pub(crate) fn a_scan_meets_every_key_that_stays_once<S: MemoryStore<Plain> + Default>() {
+pub(crate) fn a_scan_meets_every_key_that_stays_once<S: Records<Plain> + Default>() {
     let table = with_stable_keys::<S>();
     hammer(4, |thread, round| match thread {
         0 | 1 => wave(&table, thread, round),
@@ -139,7 +139,7 @@ pub(crate) fn a_scan_meets_every_key_that_stays_once<S: MemoryStore<Plain> + Def
     });
 }
 
-pub(crate) fn a_fixed_walk_goes_on_from_deleted_keys<S: MemoryStore<Plain> + Default>() {
+pub(crate) fn a_fixed_walk_goes_on_from_deleted_keys<S: Records<Plain> + Default>() {
     let table = with_stable_keys::<S>();
     hammer(4, |thread, round| match thread {
         0 | 1 => wave(&table, thread, round),
@@ -163,7 +163,7 @@ pub(crate) fn a_fixed_walk_goes_on_from_deleted_keys<S: MemoryStore<Plain> + Def
 }
 
 /// The keys of all slots, in their order.
-pub(crate) fn slots<R: Release>(table: &impl MemoryStore<R>) -> Vec<Vec<Vec<u8>>> {
+pub(crate) fn slots<R: Release>(table: &impl Records<R>) -> Vec<Vec<Vec<u8>>> {
     let mut all = Vec::new();
     loop {
         let mut keys = Vec::new();
@@ -180,7 +180,7 @@ pub(crate) fn slots<R: Release>(table: &impl MemoryStore<R>) -> Vec<Vec<Vec<u8>>
     all
 }
 
-pub(crate) fn slots_divide_the_table<S: MemoryStore<Plain> + Default>() {
+pub(crate) fn slots_divide_the_table<S: Records<Plain> + Default>() {
     let table = S::default();
     for count in [0, 1, 100, 10_000] {
         for number in 0..count {
@@ -193,7 +193,7 @@ pub(crate) fn slots_divide_the_table<S: MemoryStore<Plain> + Default>() {
     }
 }
 
-pub(crate) fn slots_of_a_fixed_table_stay<S: MemoryStore<Plain> + Default>() {
+pub(crate) fn slots_of_a_fixed_table_stay<S: Records<Plain> + Default>() {
     let table = S::default();
     for number in 0..1000 {
         put(&table, &key(number), number);
@@ -223,7 +223,7 @@ pub(crate) fn slots_of_a_fixed_table_stay<S: MemoryStore<Plain> + Default>() {
     assert!(slots(&table).len() != before.len());
 }
 
-pub(crate) fn updates_of_one_key_are_atomic<S: MemoryStore<Plain> + Default>() {
+pub(crate) fn updates_of_one_key_are_atomic<S: Records<Plain> + Default>() {
     const COUNTERS: u64 = 4;
     let table = S::default();
     let added = AtomicUsize::new(0);
@@ -246,7 +246,7 @@ pub(crate) fn updates_of_one_key_are_atomic<S: MemoryStore<Plain> + Default>() {
     assert_eq!(sum as usize, added.into_inner());
 }
 
-pub(crate) fn of_two_that_insert_a_key_one_wins<S: MemoryStore<Plain> + Default>() {
+pub(crate) fn of_two_that_insert_a_key_one_wins<S: Records<Plain> + Default>() {
     let table = S::default();
     let (won, lost) = (AtomicI64::new(0), AtomicI64::new(0));
     hammer(3, |_, round| {
@@ -273,7 +273,7 @@ pub(crate) fn of_two_that_insert_a_key_one_wins<S: MemoryStore<Plain> + Default>
 
 /// Each batch writes one number to all keys. Numbers ascend, so a reader that has read a number
 /// from one key must not read a smaller one from another afterwards.
-pub(crate) fn a_batch_is_never_half_seen<S: MemoryStore<Plain> + Default>() {
+pub(crate) fn a_batch_is_never_half_seen<S: Records<Plain> + Default>() {
     const KEYS: u64 = 12;
     let table = S::default();
     let keys: Vec<_> = (0..KEYS).map(key).collect();
@@ -349,7 +349,7 @@ pub(crate) fn counted_record<const TEST: usize>(key: &[u8]) -> RecordBox<Counted
 }
 
 pub(crate) fn every_record_is_released_once<
-    S: MemoryStore<Counted<TEST>> + Default,
+    S: Records<Counted<TEST>> + Default,
     const TEST: usize,
 >() {
     let table = S::default();

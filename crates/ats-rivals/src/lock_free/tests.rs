@@ -6,7 +6,7 @@ use super::treap::{Link, Tree};
 use super::{LockFreeTree, live};
 use ats_mem::When;
 use ats_mem::record::{Plain, Record, RecordBox, Release};
-use ats_mem::{Adaptive, Backend, Change};
+use ats_mem::{Change, Provided, Records, Walk, WalkFrom};
 use ats_sync::pin;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashSet};
@@ -381,10 +381,11 @@ fn stress<R: Release>(splits: u32, joins: u32, keys: u64) {
         });
         assert_eq!(scanned, Ok(()));
         let mut down = Vec::new();
-        ats_mem::Ordered::scan_down(&tree, None, When::NOW, &guard, &mut |record| {
+        let visited = tree.visit(Walk::down(WalkFrom::Start), &guard, &mut |record| {
             down.push(record.key());
             ControlFlow::Continue(())
         });
+        assert_eq!(visited, Ok(()));
         assert!(up.is_sorted_by(|one, next| one < next));
         assert!(down.is_sorted_by(|one, next| one > next));
         for all in [&up, &down] {

@@ -1,7 +1,7 @@
 //! Ordered stores against a model, and under many threads.
 
 use crate::stores::ordered::*;
-use ats_mem::{Adaptive, Plain};
+use ats_mem::{Plain, Records};
 use ats_rivals::{LockFreeTree, SkipList};
 use proptest::prelude::*;
 

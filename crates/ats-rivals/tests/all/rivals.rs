@@ -4,8 +4,8 @@
 
 use ats_mem::When;
 use ats_mem::{
-    Backend, Change, Direction, Fixable, KeyRange, MemoryStore, NoSuchKey, Ordered, Plain,
-    RecordBox, ScanPosition, Skipped, SlotAnswer, Slots,
+    Change, Direction, KeyRange, NoSuchKey, Plain, Provided, RecordBox, Records, Skipped,
+    SlotAnswer, Walk, WalkFrom,
 };
 use ats_rivals::{LockFreeTree, LockedHashMap, SkipList};
 use ats_sync::pin;
@@ -15,21 +15,18 @@ use std::ops::ControlFlow;
 
 type Map = LockedHashMap<Plain>;
 
-fn put(store: &impl MemoryStore<Plain>, key: &[u8], value: u64) {
+fn put(store: &impl Records<Plain>, key: &[u8], value: u64) {
     let done = store.update(key, &pin(), &mut |_| {
         Change::Put(RecordBox::new(key, &[value], false))
     });
     assert_eq!(done, Ok(()));
 }
 
-fn remove(store: &impl MemoryStore<Plain>, key: &[u8]) {
+fn remove(store: &impl Records<Plain>, key: &[u8]) {
     assert_eq!(store.update(key, &pin(), &mut |_| Change::Remove), Ok(()));
 }
 
-fn scan_keys(
-    store: &impl MemoryStore<Plain>,
-    after: Option<&[u8]>,
-) -> Result<Vec<Vec<u8>>, NoSuchKey> {
+fn scan_keys(store: &impl Records<Plain>, after: Option<&[u8]>) -> Result<Vec<Vec<u8>>, NoSuchKey> {
     let mut keys = Vec::new();
     store.scan(after, When::NOW, &pin(), &mut |record| {
         keys.push(record.key().to_vec());
@@ -39,7 +36,7 @@ fn scan_keys(
 }
 
 /// Returns the keys that a walk by `next` meets.
-fn walk_keys(store: &impl MemoryStore<Plain>) -> Vec<Vec<u8>> {
+fn walk_keys(store: &impl Records<Plain>) -> Vec<Vec<u8>> {
     let guard = pin();
     let mut keys = Vec::new();
     let mut here = store.first(&guard);
@@ -226,18 +223,20 @@ fn in_slots(map: &Map) -> Vec<Vec<u8>> {
 /// Returns what scans meet that pause as often as they can.
 fn in_pieces(map: &Map) -> Vec<Vec<u8>> {
     let mut keys = Vec::new();
-    let mut from = ScanPosition::Start;
+    let mut from = WalkFrom::Start;
     loop {
         let guard = pin();
         let visit = &mut |record: &ats_mem::Record<Plain>| {
             keys.push(record.key().to_vec());
             ControlFlow::Continue(())
         };
-        match map.resume_scan(from, When::NOW, &guard, visit, &mut || {
-            ControlFlow::Break(())
-        }) {
+        let pause = &mut || ControlFlow::Break(());
+        match map
+            .walk(Walk::up(from), &guard, visit, pause)
+            .expect("no key is asked for")
+        {
             None => return keys,
-            Some(place) => from = ScanPosition::At(place),
+            Some(place) => from = WalkFrom::Place(place),
         }
     }
 }
@@ -284,7 +283,7 @@ fn what_a_batch_takes_back_is_not_known() {
 /// Memory comes back with the records, also that which a map had for them.
 #[test]
 fn memory_comes_back() {
-    fn check<S: MemoryStore<Plain> + Default>() {
+    fn check<S: Records<Plain> + Default>() {
         let store = S::default();
         let empty = store.memory();
         for number in 0..20_000_u64 {
@@ -310,7 +309,7 @@ fn skipping_goes_on_after_a_pause() {
     goes_on_after_a_pause(&LockFreeTree::<Plain>::new());
 }
 
-fn goes_on_after_a_pause(store: &(impl MemoryStore<Plain> + Ordered<Plain>)) {
+fn goes_on_after_a_pause(store: &impl Records<Plain>) {
     for number in 0..1000_u64 {
         put(store, &number.to_be_bytes(), number);
     }
@@ -346,7 +345,7 @@ fn goes_on_after_a_pause(store: &(impl MemoryStore<Plain> + Ordered<Plain>)) {
             };
             assert_eq!(found, expected);
             assert!(found.is_some() || passed == 985);
-            assert_eq!(pauses > 0, most >= 64);
+            assert_eq!(pauses > 0, most > 0);
         }
     }
 }

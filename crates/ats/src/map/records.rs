@@ -9,7 +9,7 @@ use super::key::{self, AsKey, Key, KeyBytes};
 use super::store_of_map::{MapStore, StoreOfMap};
 use super::value::{self, AsValue, Value};
 use super::words::{Words, pack, unpack};
-use ats_mem::{Backend, Busy, Change, End, Moment, Plain, Record, RecordBox, When};
+use ats_mem::{Busy, Change, End, Moment, Plain, Provided, Record, RecordBox, When};
 use ats_sync::pin;
 use std::any::type_name;
 use std::marker::PhantomData;
@@ -283,7 +283,7 @@ impl<S: MapStore, K: Key, V: Value> Records<S, K, V> {
 }
 
 /// Begins a moment of a store.
-pub(super) fn begin(store: &impl Backend<Plain>) -> Moment {
+pub(super) fn begin(store: &impl ats_mem::Records<Plain>) -> Moment {
     let begun = retry(|| store.begin(&mut || Ok(true)));
     begun.expect("the stores of maps have moments")
 }

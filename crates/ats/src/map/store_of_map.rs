@@ -2,7 +2,7 @@
 
 use crate::background::{self, FreeInSlices};
 use crate::store::idle_joiner::{self, JoinIdle, Listed};
-use ats_mem::{Adaptive, Backend, CaTree, HashTable, OnFirstSplit, Plain};
+use ats_mem::{CaTree, HashTable, OnFirstSplit, Plain, Provided, Records};
 use ats_sync::Guard;
 use ats_sync::count::atomic::{AtomicPtr, Ordering};
 use std::marker::PhantomData;
@@ -14,7 +14,7 @@ const FREED_AT_ONCE: usize = 1_000;
 const SLICE: usize = 2_000;
 
 /// A store of records without resources, which maps can have.
-pub(crate) trait MapStore: Backend<Plain> + Adaptive + Sized + 'static {
+pub(crate) trait MapStore: Records<Plain> + Sized + 'static {
     /// An empty store that is shared.
     fn shared() -> Arc<Shared<Self>>;
 

@@ -136,7 +136,7 @@ impl<H: Host> Table<H> {
             false => End::First,
         };
         let store = self.store(guard);
-        store.update_end(end, guard, &mut |current| {
+        store.update_bag_end(end, guard, &mut |current| {
             let Some(record) = current else {
                 return bag::keep();
             };

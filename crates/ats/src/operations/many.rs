@@ -4,7 +4,7 @@ use crate::bag::{Buffers, Rules, is_quick};
 use crate::error::Error;
 use crate::operations::insert::{Encoded, ExistingKey, PINNED_WORDS};
 use crate::sorted_batch::{One, SortedBatch};
-use crate::store::byte_store::ByteStore;
+use crate::store::bytes::ByteStore;
 use crate::table::Table;
 use crate::unpack::UnpackBuffer;
 use crate::value::{Rec, Values};
@@ -178,7 +178,7 @@ impl<H: Host> Table<H> {
         }
         let guard = ats_sync::pin();
         let store = self.store(&guard);
-        store.update_batch(keys, &guard, &mut writing)
+        store.update_batch(keys, Some(&guard), &mut writing)
     }
 }
 

@@ -115,7 +115,7 @@ impl<H: Host> Table<H> {
                 Direction::Down => rest.high = bound.as_deref().or(rest.high),
             }
             let slice = match moment {
-                Some(when) => store.skip_at(rest, direction, left, (when, guard), pause)?,
+                Some(when) => store.skip_by_walking(rest, direction, left, (when, guard), pause)?,
                 None => store.skip(rest, direction, left, guard, pause)?,
             };
             match slice {

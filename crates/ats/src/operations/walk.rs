@@ -4,8 +4,8 @@ use crate::error::Error;
 use crate::lookup_result::LookupResult;
 use crate::table::Table;
 use crate::value::Rec;
-use ats_mem::{Neighbour, NoSuchKey, ShortKey, When};
-use ats_store::{Direction, SlotAnswer};
+use ats_mem::{Neighbour, NoSuchKey, ShortKey, Walk, go_on};
+use ats_store::{Direction, SlotAnswer, WalkFrom};
 use ats_sync::Guard;
 use ats_term::image::Host;
 use std::cell::Cell;
@@ -28,7 +28,7 @@ impl<H: Host> Table<H> {
     /// # Errors
     /// [`Error::Storage`] of a store of bytes that cannot read.
     pub fn first<'g>(&'g self, guard: &'g Guard) -> Result<Option<LookupResult<'g, H>>, Error> {
-        Ok(self.store(guard).first(guard)?.map(LookupResult::new))
+        self.record_of_step(self.store(guard).beside(None, Direction::Up, guard)?)
     }
 
     /// The last key in the order of the table; in tables without order, the same as the first.
@@ -38,7 +38,7 @@ impl<H: Host> Table<H> {
     /// # Errors
     /// [`Error::Storage`] of a store of bytes that cannot read.
     pub fn last<'g>(&'g self, guard: &'g Guard) -> Result<Option<LookupResult<'g, H>>, Error> {
-        Ok(self.store(guard).last(guard)?.map(LookupResult::new))
+        self.record_of_step(self.store(guard).beside(None, Direction::Down, guard)?)
     }
 
     /// The key after the one with these bytes. Tables without order refuse keys they do not hold,
@@ -73,7 +73,8 @@ impl<H: Host> Table<H> {
         key: &[u8],
         guard: &'g Guard,
     ) -> Result<Option<LookupResult<'g, H>>, Error> {
-        self.record_of_step(self.store(guard).next(key, guard)?)
+        let store = self.store(guard);
+        self.record_of_step(store.beside(Some(key), Direction::Up, guard)?)
     }
 
     /// The key before the one with these bytes; in tables without order, as [`next`](Table::next).
@@ -85,7 +86,8 @@ impl<H: Host> Table<H> {
         key: &[u8],
         guard: &'g Guard,
     ) -> Result<Option<LookupResult<'g, H>>, Error> {
-        self.record_of_step(self.store(guard).prev(key, guard)?)
+        let store = self.store(guard);
+        self.record_of_step(store.beside(Some(key), Direction::Down, guard)?)
     }
 
     /// The key next to the one with these bytes, in a direction; in tables without order, the one
@@ -156,10 +158,10 @@ impl<H: Host> Table<H> {
         visit: &mut dyn FnMut(LookupResult<'g, H>) -> ControlFlow<()>,
     ) -> Result<(), Error> {
         let store = self.store(guard);
-        match store.scan(after, When::NOW, guard, &mut |record| {
-            visit(LookupResult::new(record))
-        })? {
-            Ok(()) => Ok(()),
+        let walk = Walk::up(after.map_or(WalkFrom::Start, WalkFrom::Known));
+        let mut visit = |record| visit(LookupResult::new(record));
+        match store.walk(walk, guard, &mut visit, &mut go_on)? {
+            Ok(_never_paused) => Ok(()),
             Err(NoSuchKey) => self.store.walk_of_lost_key(),
         }
     }

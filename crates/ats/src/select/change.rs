@@ -8,8 +8,8 @@
 //! A query of one moment finds candidates as of the moment, and changes those that nothing has
 //! written since: of a bag, the objects of a key that are among those of the moment. What it
 //! changes it does not come to again, so its own changes keep nothing for it:
-//! [`Backend::update_by`](ats_mem::Backend::update_by). A query without moment changes each object
-//! atomically, as it saw it or as it has become.
+//! [`Provided::update_by`](ats_mem::Provided::update_by). A query without moment changes each
+//! object atomically, as it saw it or as it has become.
 //!
 //! Candidates are gathered a few at a time, since a walk must not change what it walks through.
 

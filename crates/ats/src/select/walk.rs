@@ -6,8 +6,8 @@ use crate::error::Error;
 use crate::lookup_result::LookupResult;
 use crate::store::Store;
 use crate::value::Rec;
-use ats_mem::When;
-use ats_store::{Direction, ScanPosition};
+use ats_mem::{Walk, When};
+use ats_store::{Direction, WalkFrom};
 use ats_sync::Guard;
 use ats_term::image::Host;
 use std::cell::Cell;
@@ -352,36 +352,23 @@ fn walk_range<'g, H: Host>(
         }
         ControlFlow::Continue(())
     };
-    let behind = match at {
-        At::Behind(key) => Some(&key[..]),
-        _ => None,
+    let begin = match (&*at, direction) {
+        (At::Behind(key), _) => WalkFrom::Behind(key),
+        (At::Between(place), _) => WalkFrom::Place(*place),
+        (_, Direction::Up) if query.is_ordered() => WalkFrom::Key(from),
+        (_, Direction::Down) if query.is_ordered() => to.map_or(WalkFrom::Start, WalkFrom::Behind),
+        _ => WalkFrom::Start,
     };
-    let mut paused = None;
-    let walked = match (query.is_ordered(), direction, behind) {
-        (true, Direction::Up, None) => store.scan_from(from, when, guard, &mut visit_record),
-        (true, Direction::Up, Some(key)) => {
-            let walked = store.scan(Some(key), when, guard, &mut visit_record);
-            walked.map(|known| debug_assert_eq!(known, Ok(()), "an ordered store accepts any key"))
-        }
-        (true, Direction::Down, None) => store.scan_down(to, when, guard, &mut visit_record),
-        (true, Direction::Down, Some(key)) => {
-            store.scan_down(Some(key), when, guard, &mut visit_record)
-        }
-        (false, ..) => {
-            let position = match at {
-                At::Behind(key) => ScanPosition::Behind(key),
-                At::Between(place) => ScanPosition::At(*place),
-                _ => ScanPosition::Start,
-            };
-            let mut pause = || match slice.tick() {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
-            };
-            let walked = store.resume_scan(position, when, guard, &mut visit_record, &mut pause);
-            walked.map(|place| paused = place)
-        }
+    let walk = Walk {
+        from: begin,
+        direction,
+        when,
     };
-    match walked {
+    let mut pause = || match slice.tick() {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    };
+    let paused = match store.walk(walk, guard, &mut visit_record, &mut pause) {
         Err(error) if is_pending(error) => {
             if let Some(last) = last {
                 *at = At::Behind(last.key().to_vec());
@@ -389,8 +376,8 @@ fn walk_range<'g, H: Host>(
             return Ok(Walked::Pending);
         }
         walked => walked?,
-    }
-    match (stopped, paused) {
+    };
+    match (stopped, paused.ok().flatten()) {
         (Some((record, Next::StopAt(position))), _) => {
             *at = At::Within(record.key().to_vec(), position);
         }

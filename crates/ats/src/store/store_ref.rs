@@ -39,7 +39,7 @@ impl<H: Host> StoreRef<H> {
         }
     }
 
-    /// Has what was kept for queries given back in the background.
+    /// Has the background thread give back the records that were kept for queries.
     pub(crate) fn cut_in_background(&self) {
         if let Some(store) = &self.store {
             idle_joiner::notice_at_once(store);
@@ -79,14 +79,14 @@ impl<H: Host> LongBatch<H> {
         Some(LongBatch { store, number })
     }
 
-    /// See [`Backend::update_long_batch`](ats_mem::Backend::update_long_batch). The thread is not
+    /// See [`Provided::update_long_batch`](ats_mem::Provided::update_long_batch). The thread is not
     /// pinned.
     pub(crate) fn update(
         self,
         keys: &[&[u8]],
         plan: &mut dyn BatchPlan<Values<H>>,
     ) -> Result<bool, Error> {
-        self.store.update_long_batch(keys, plan)
+        self.store.update_batch(keys, None, plan)
     }
 }
 

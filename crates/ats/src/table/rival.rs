@@ -21,7 +21,7 @@ impl<H: Host> Table<H> {
             true => table_type == TableType::OrderedSet,
             false => !table_type.is_ordered(),
         };
-        let records = suits.then(|| Records::Rival(rival.store()))?;
+        let records = suits.then(|| Records::of_rival(rival))?;
         Some(Self::on(records, table_type, key_position, zeros))
     }
 

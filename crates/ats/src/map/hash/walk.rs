@@ -4,7 +4,7 @@ use crate::map::piece::Piece;
 use crate::map::records::break_if;
 use crate::map::store_of_map::StoreOfMap;
 use crate::map::words::unpack;
-use ats_mem::{Backend, HashTable, Plain, ScanPosition, When};
+use ats_mem::{HashTable, Plain, Records, WalkFrom, When};
 use ats_sync::pin;
 
 /// Questions of the store after which a piece ends, also if it has no record.
@@ -49,9 +49,9 @@ impl Walk {
 
     fn read(&mut self, store: &StoreOfMap<HashTable<Plain>>, when: When) {
         let from = match &self.from {
-            From::Start => ScanPosition::Start,
-            From::Behind(key) => ScanPosition::Behind(key),
-            From::At(slot) => ScanPosition::At(*slot),
+            From::Start => WalkFrom::Start,
+            From::Behind(key) => WalkFrom::Behind(key),
+            From::At(slot) => WalkFrom::Place(*slot),
             From::End => return,
         };
         let (mut is_full, mut pauses) = (false, 0);
@@ -67,7 +67,9 @@ impl Walk {
         };
         let guard = pin();
         let store = store.get(&guard);
-        let paused = store.resume_scan(from, when, &guard, &mut visit, &mut pause);
+        let walk = ats_mem::Walk::up(from).at(when);
+        let paused = store.walk(walk, &guard, &mut visit, &mut pause);
+        let paused = paused.expect("any key will do");
         self.from = match (paused, self.piece.last_key()) {
             (Some(slot), _) => From::At(slot),
             (None, Some(key)) if is_full => From::Behind(key.to_vec()),

@@ -6,7 +6,9 @@ use crate::map::piece::Piece;
 use crate::map::records::{begin, break_if};
 use crate::map::store_of_map::StoreOfMap;
 use crate::map::words::unpack;
-use ats_mem::{Backend, COUNTINGS, CaTree, Direction, Ordered, Plain, Record, Skipped, When};
+use ats_mem::{
+    COUNTINGS, CaTree, Direction, Plain, Provided, Record, Records, Skipped, WalkFrom, When,
+};
 use ats_store::KeyRange;
 use ats_sync::pin;
 use std::ops::ControlFlow;
@@ -74,13 +76,15 @@ impl Walk {
         let (mut is_full, len) = (false, self.len);
         let guard = pin();
         let store = store.get(&guard);
-        store.scan_from(&self.low, when, &guard, &mut |record| {
+        let walk = ats_mem::Walk::up(WalkFrom::Key(&self.low)).at(when);
+        let walked = store.visit(walk, &guard, &mut |record| {
             if high.as_deref().is_some_and(|high| high <= record.key()) {
                 return ControlFlow::Break(());
             }
             is_full = !front.push(record.key(), unpack(record.value(), len));
             break_if(is_full)
         });
+        debug_assert_eq!(walked, Ok(()), "any key will do");
         self.is_read = !is_full;
         if let Some(last) = front.last_key() {
             last.clone_into(&mut self.low);
@@ -94,13 +98,17 @@ impl Walk {
         let (mut is_full, len) = (false, self.len);
         let guard = pin();
         let store = store.get(&guard);
-        store.scan_down(self.high.as_deref(), when, &guard, &mut |record| {
+        let from = self.high.as_deref();
+        let from = from.map_or(WalkFrom::Start, WalkFrom::Behind);
+        let walk = ats_mem::Walk::down(from).at(when);
+        let walked = store.visit(walk, &guard, &mut |record| {
             if record.key() < &low[..] {
                 return ControlFlow::Break(());
             }
             is_full = !back.push(record.key(), unpack(record.value(), len));
             break_if(is_full)
         });
+        debug_assert_eq!(walked, Ok(()), "any key will do");
         self.is_read = !is_full;
         if let Some(last) = back.last_key() {
             last.clone_into(self.high.get_or_insert_default());
@@ -166,7 +174,9 @@ fn pass_records<T>(
     loop {
         let (guard, mut seen) = (pin(), 0);
         let (mut found, mut is_paused) = (None, false);
-        store.scan_from(&low.clone(), when, &guard, &mut |record| {
+        let from = low.clone();
+        let walk = ats_mem::Walk::up(WalkFrom::Key(&from)).at(when);
+        let walked = store.visit(walk, &guard, &mut |record| {
             if high.is_some_and(|high| high <= record.key()) {
                 return ControlFlow::Break(());
             }
@@ -182,6 +192,7 @@ fn pass_records<T>(
             }
             break_if(is_paused)
         });
+        debug_assert_eq!(walked, Ok(()), "any key will do");
         match found {
             Some(record) => return Place::At(show(record)),
             None if is_paused => {}

@@ -10,15 +10,16 @@
 //! not change in place. The objects of a key of a bag are written anew with each change, unless the
 //! store [changes values of a key alone](Bags).
 
+use super::records::{Decide, TableRecords, Visit, Walked};
 use crate::error::Error;
 use crate::lookup_result::LookupResult;
 use crate::store::codec::{CORRUPT, Codec, least_bytes, objects, write_object};
 use crate::unpack::UnpackBuffer;
 use crate::value::{Rec, Values, record};
-use ats_mem::{BatchPlan, NoSuchKey, RecordBox, Skipped, When};
+use ats_mem::moments::Query;
+use ats_mem::{BatchPlan, NoSuchKey, RecordBox, Skipped, Walk};
 use ats_store::{
-    Bags, Change, Direction, End, KeyRange, MayBlock, ScanPosition, SlotAnswer, Store, StoreHandle,
-    successor,
+    Bags, Change, Direction, End, KeyRange, MayBlock, Store, StoreHandle, WalkFrom, successor,
 };
 use ats_sync::Guard;
 use ats_term::image::{Built, Host, Object, ObjectListBuilder};
@@ -60,11 +61,9 @@ enum Step {
     Build,
 }
 
-/// Says what becomes of the key with this index, of which it gets the record.
+/// Decides about the key with this index, of which it gets the record.
 type DecideStep<'a, H> =
     dyn FnMut(usize, Step, Option<RecordBox<Values<H>>>) -> Change<RecordBox<Values<H>>> + 'a;
-/// Called with each record.
-type Visit<'a, 'g, H> = dyn FnMut(&'g Rec<H>) -> ControlFlow<()> + 'a;
 
 impl<H: Host> ByteStore<H> {
     pub(crate) fn new(
@@ -150,7 +149,7 @@ impl<H: Host> ByteStore<H> {
 
     /// The bytes of an object.
     pub(crate) fn object_bytes(&self, object: Object<'_, H>) -> Result<Vec<u8>, Error> {
-        // What is too long is found out before it is copied.
+        // The limit is checked before the object is copied.
         let (len, limit) = (least_bytes(object), self.store().most_bytes());
         if len > limit {
             return Err(ats_store::Error::TooLong { len, limit }.into());
@@ -186,7 +185,7 @@ impl<H: Host> ByteStore<H> {
         let mut written = Ok(());
         let limit = self.store().most_bytes();
         let _all = LookupResult::new(record).each(&mut UnpackBuffer::new(), |object| {
-            // What is too long is found out before it is copied.
+            // The limit is checked before the object is copied.
             written = match value.len().saturating_add(least_bytes(object)) {
                 len if len > limit => Err(ats_store::Error::TooLong { len, limit }.into()),
                 _ => write_object(&*self.codec, object, &mut value),
@@ -233,50 +232,86 @@ impl<H: Host> ByteStore<H> {
         translating.failed.map(|()| done)
     }
 
-    pub(crate) fn get<'g>(
-        &'g self,
-        key: &[u8],
-        guard: &'g Guard,
-    ) -> Result<Option<&'g Rec<H>>, Error> {
+    /// Returns `true` if a walk may go on from this key.
+    fn knows(&self, key: &[u8]) -> Result<bool, Error> {
+        Ok(self.keys.ordered
+            || self.store().get(self.may_block(), key, &mut |_| {})?
+            || self.fixation().removed.contains(key))
+    }
+}
+
+impl<H: Host> TableRecords<H> for ByteStore<H> {
+    fn is_ordered(&self) -> bool {
+        self.keys.ordered
+    }
+
+    fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<&'g Rec<H>>, Error> {
         let mut found = None;
         let mut read = |value: &[u8]| found = Some(self.record(key, value));
         self.store().get(self.may_block(), key, &mut read)?;
         Ok(found.transpose()?.map(|record| record.lend(guard)))
     }
 
-    pub(crate) fn update<'g>(
+    /// Never pauses, since it visits a record at every step.
+    fn walk<'g>(
+        &'g self,
+        walk: Walk<'_>,
+        guard: &'g Guard,
+        visit: &mut Visit<'_, 'g, H>,
+        _pause: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Result<Walked, Error> {
+        if let WalkFrom::Known(key) = walk.from
+            && !self.knows(key)?
+        {
+            return Ok(Err(NoSuchKey));
+        }
+        let direction = match self.keys.ordered {
+            true => walk.direction,
+            false => Direction::Up,
+        };
+        let above;
+        let (mut key_range, mut failed) = (KeyRange::default(), Ok(()));
+        let (end, is_beyond) = match direction {
+            Direction::Up => (&mut key_range.low, false),
+            Direction::Down => (&mut key_range.high, true),
+        };
+        *end = match walk.from {
+            WalkFrom::Start | WalkFrom::Place(_) => None,
+            WalkFrom::Key(key) if !is_beyond => Some(key),
+            WalkFrom::Known(key) | WalkFrom::Behind(key) if is_beyond => Some(key),
+            WalkFrom::Key(key) | WalkFrom::Known(key) | WalkFrom::Behind(key) => {
+                above = successor(key);
+                Some(&above)
+            }
+        };
+        let mut visit = |key: &[u8], value: &[u8]| match self.record(key, value) {
+            Ok(record) => visit(record.lend(guard)),
+            Err(error) => {
+                failed = Err(error);
+                ControlFlow::Break(())
+            }
+        };
+        self.store()
+            .scan(self.may_block(), key_range, direction, &mut visit)?;
+        failed.map(|()| Ok(None))
+    }
+
+    fn update_by<'g>(
         &'g self,
         key: &[u8],
+        _by: Option<Query>,
         guard: &'g Guard,
-        decide: &mut (dyn FnMut(Option<&'g Rec<H>>) -> Change<RecordBox<Values<H>>> + '_),
+        decide: &mut Decide<'_, 'g, H>,
     ) -> Result<(), Error> {
         let mut decide =
             |_, _, current: Option<RecordBox<_>>| decide(current.map(|record| record.lend(guard)));
         self.change(&[key], &mut decide).map(|_| ())
     }
 
-    /// The store itself says how long it holds more than the key.
-    pub(crate) fn update_alone<'g>(
-        &'g self,
-        key: &[u8],
-        guard: &'g Guard,
-        decide: &mut (dyn FnMut(Option<&'g Rec<H>>) -> Change<RecordBox<Values<H>>> + '_),
-    ) -> Result<(), Error> {
-        self.update(key, guard, decide)
-    }
-
-    pub(crate) fn update_batch(
+    fn update_batch(
         &self,
         keys: &[&[u8]],
-        _guard: &Guard,
-        plan: &mut dyn BatchPlan<Values<H>>,
-    ) -> Result<bool, Error> {
-        self.update_long_batch(keys, plan)
-    }
-
-    pub(crate) fn update_long_batch(
-        &self,
-        keys: &[&[u8]],
+        _guard: Option<&Guard>,
         plan: &mut dyn BatchPlan<Values<H>>,
     ) -> Result<bool, Error> {
         self.change(keys, &mut |index, step, current| match step {
@@ -285,11 +320,11 @@ impl<H: Host> ByteStore<H> {
         })
     }
 
-    pub(crate) fn update_end<'g>(
+    fn update_end<'g>(
         &'g self,
         end: End,
         guard: &'g Guard,
-        decide: &mut (dyn FnMut(Option<&'g Rec<H>>) -> Change<RecordBox<Values<H>>> + '_),
+        decide: &mut Decide<'_, 'g, H>,
     ) -> Result<(), Error> {
         let mut failed = Ok(());
         self.store()
@@ -308,146 +343,24 @@ impl<H: Host> ByteStore<H> {
         failed
     }
 
-    /// Visits the records of a range until `visit` breaks.
-    fn walk<'g>(
-        &'g self,
-        key_range: KeyRange<'_>,
-        direction: Direction,
-        guard: &'g Guard,
-        visit: &mut Visit<'_, 'g, H>,
-    ) -> Result<(), Error> {
-        let mut failed = Ok(());
-        let mut visit = |key: &[u8], value: &[u8]| match self.record(key, value) {
-            Ok(record) => visit(record.lend(guard)),
-            Err(error) => {
-                failed = Err(error);
-                ControlFlow::Break(())
-            }
-        };
-        self.store()
-            .scan(self.may_block(), key_range, direction, &mut visit)?;
-        failed
-    }
-
-    fn first_of<'g>(
-        &'g self,
-        key_range: KeyRange<'_>,
-        direction: Direction,
-        guard: &'g Guard,
-    ) -> Result<Option<&'g Rec<H>>, Error> {
-        let mut first = None;
-        self.walk(key_range, direction, guard, &mut |record| {
-            first = Some(record);
-            ControlFlow::Break(())
-        })?;
-        Ok(first)
-    }
-
-    pub(crate) fn first<'g>(&'g self, guard: &'g Guard) -> Result<Option<&'g Rec<H>>, Error> {
-        self.first_of(KeyRange::default(), Direction::Up, guard)
-    }
-
-    pub(crate) fn last<'g>(&'g self, guard: &'g Guard) -> Result<Option<&'g Rec<H>>, Error> {
-        match self.keys.ordered {
-            true => self.first_of(KeyRange::default(), Direction::Down, guard),
-            false => self.first(guard),
-        }
-    }
-
-    /// Checks that a walk may go on from this key.
-    fn check_step(&self, key: &[u8]) -> Result<Result<(), NoSuchKey>, Error> {
-        let is_known = self.keys.ordered
-            || self.store().get(self.may_block(), key, &mut |_| {})?
-            || self.fixation().removed.contains(key);
-        Ok(match is_known {
-            true => Ok(()),
-            false => Err(NoSuchKey),
+    /// O(records) if a key can have several objects, and the store does not count them.
+    fn objects(&self) -> Result<usize, Error> {
+        let may_block = self.may_block();
+        Ok(match self.bags() {
+            Some(bags) => bags.values(may_block)?,
+            None if self.keys.is_bag => self
+                .store()
+                .sum(may_block, &|value| objects(value).count())?,
+            None => self.store().len(may_block)?,
         })
     }
 
-    pub(crate) fn next<'g>(
-        &'g self,
-        key: &[u8],
-        guard: &'g Guard,
-    ) -> Result<Result<Option<&'g Rec<H>>, NoSuchKey>, Error> {
-        Ok(match self.check_step(key)? {
-            Ok(()) => Ok(self.first_of(behind(&successor(key)), Direction::Up, guard)?),
-            Err(NoSuchKey) => Err(NoSuchKey),
-        })
+    fn about_bytes(&self) -> usize {
+        self.store().bytes()
     }
 
-    pub(crate) fn prev<'g>(
-        &'g self,
-        key: &[u8],
-        guard: &'g Guard,
-    ) -> Result<Result<Option<&'g Rec<H>>, NoSuchKey>, Error> {
-        match self.keys.ordered {
-            true => Ok(Ok(self.first_of(
-                below(Some(key)),
-                Direction::Down,
-                guard,
-            )?)),
-            false => self.next(key, guard),
-        }
-    }
-
-    pub(crate) fn scan<'g>(
-        &'g self,
-        after: Option<&[u8]>,
-        _when: When,
-        guard: &'g Guard,
-        visit: &mut Visit<'_, 'g, H>,
-    ) -> Result<Result<(), NoSuchKey>, Error> {
-        let from = match after {
-            None => Vec::new(),
-            Some(key) => match self.check_step(key)? {
-                Ok(()) => successor(key),
-                Err(NoSuchKey) => return Ok(Err(NoSuchKey)),
-            },
-        };
-        self.walk(behind(&from), Direction::Up, guard, visit)
-            .map(Ok)
-    }
-
-    pub(crate) fn scan_from<'g>(
-        &'g self,
-        from: &[u8],
-        _when: When,
-        guard: &'g Guard,
-        visit: &mut Visit<'_, 'g, H>,
-    ) -> Result<(), Error> {
-        self.walk(behind(from), Direction::Up, guard, visit)
-    }
-
-    pub(crate) fn scan_down<'g>(
-        &'g self,
-        high: Option<&[u8]>,
-        _when: When,
-        guard: &'g Guard,
-        visit: &mut Visit<'_, 'g, H>,
-    ) -> Result<(), Error> {
-        self.walk(below(high), Direction::Down, guard, visit)
-    }
-
-    /// Never pauses, since it visits a record at every step.
-    pub(crate) fn resume_scan<'g>(
-        &'g self,
-        from: ScanPosition<'_>,
-        _when: When,
-        guard: &'g Guard,
-        visit: &mut Visit<'_, 'g, H>,
-        _pause: &mut dyn FnMut() -> ControlFlow<()>,
-    ) -> Result<Option<u64>, Error> {
-        let from = match from {
-            ScanPosition::Behind(key) => successor(key),
-            ScanPosition::Start | ScanPosition::At(_) => Vec::new(),
-        };
-        self.walk(behind(&from), Direction::Up, guard, visit)?;
-        Ok(None)
-    }
-
-    /// O(records passed).
-    pub(crate) fn skip<'g>(
+    /// Looks at values as they are stored. O(records passed).
+    fn skip<'g>(
         &'g self,
         key_range: KeyRange<'_>,
         direction: Direction,
@@ -482,43 +395,11 @@ impl<H: Host> ByteStore<H> {
         ended.unwrap_or(Ok(Skipped::All(skipped)))
     }
 
-    /// A slot is the record at that place. O(index).
-    pub(crate) fn slot<'g>(
-        &'g self,
-        index: usize,
-        guard: &'g Guard,
-        visit: &mut dyn FnMut(&'g Rec<H>),
-    ) -> Result<SlotAnswer, Error> {
-        let go_on = &mut || ControlFlow::Continue(());
-        let skipped = self.skip(KeyRange::default(), Direction::Up, index, guard, go_on)?;
-        Ok(skipped.slot(index, visit))
-    }
-
-    pub(crate) fn len(&self) -> Result<usize, Error> {
-        Ok(self.store().len(self.may_block())?)
-    }
-
-    /// Number of objects. O(records) if a key can have several, and the store does not count them.
-    pub(crate) fn objects(&self) -> Result<usize, Error> {
-        match self.bags() {
-            Some(bags) => Ok(bags.values(self.may_block())?),
-            None if self.keys.is_bag => Ok(self
-                .store()
-                .sum(self.may_block(), &|value| objects(value).count())?),
-            None => self.len(),
-        }
-    }
-
-    /// Bytes of memory.
-    pub(crate) fn bytes(&self) -> usize {
-        self.store().bytes()
-    }
-
-    pub(crate) fn fix(&self) {
+    fn fix(&self) {
         self.fixation().fixed = true;
     }
 
-    pub(crate) fn unfix(&self) {
+    fn unfix(&self) {
         *self.fixation() = Fixation::default();
     }
 }
@@ -555,15 +436,4 @@ impl<H: Host> ats_store::BatchPlan<[u8], Vec<u8>> for Translating<'_, '_, H> {
     fn build(&mut self, index: usize, current: Option<&[u8]>) -> Change<Vec<u8>> {
         self.step(index, Step::Build, current)
     }
-}
-
-fn behind(low: &[u8]) -> KeyRange<'_> {
-    KeyRange {
-        low: Some(low),
-        high: None,
-    }
-}
-
-fn below(high: Option<&[u8]>) -> KeyRange<'_> {
-    KeyRange { low: None, high }
 }
