@@ -7,7 +7,7 @@ pub struct Adaptation {
     pub route_nodes: usize,
     /// Parts of the store, each with a lock of its own.
     pub base_nodes: usize,
-    /// Most route nodes on the way to a base node.
+    /// The largest number of route nodes on the way to a base node.
     pub depth: usize,
     /// Base nodes split in two since the store was made.
     pub splits: u64,
@@ -15,7 +15,7 @@ pub struct Adaptation {
     pub joins: u64,
     /// Acquisitions of base nodes' locks that had to wait.
     pub contended: u64,
-    /// Acquisitions of base nodes' locks that did not.
+    /// Acquisitions of base nodes' locks that did not have to wait.
     pub uncontended: u64,
 }
 
@@ -36,7 +36,7 @@ pub struct BaseState {
     pub statistics: i32,
     /// Acquisitions of its lock that had to wait.
     pub contended: u64,
-    /// Acquisitions of its lock that did not.
+    /// Acquisitions of its lock that did not have to wait.
     pub uncontended: u64,
 }
 
@@ -51,31 +51,31 @@ pub struct Buckets {
     pub locks: usize,
     /// The number of times that the number of locks was doubled since the store was made.
     pub doublings: u64,
-    /// The number of times that it was halved.
+    /// The number of times that the number of locks was halved.
     pub halvings: u64,
     /// Acquisitions of these locks that had to wait.
     pub contended: u64,
-    /// Acquisitions of these locks that did not.
+    /// Acquisitions of these locks that did not have to wait.
     pub uncontended: u64,
 }
 
 /// The content of a store at one moment: see [`Records::totals`](crate::Records::totals).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Objects, as the [weights](crate::Release::weight) of the records say that readers see.
+    /// Objects that readers see, by the [weights](crate::Release::weight) of the records.
     pub objects: i64,
-    /// Bytes of these records, and of those that are kept for walks.
+    /// Bytes of these records, and of deleted ones that a fixed store keeps for walks.
     pub bytes: i64,
-    /// Bytes of what it takes to find them; about, while the store is changing.
+    /// Bytes of the structure that leads to the records; about, while the store is changing.
     pub structure: i64,
 }
 
 /// Bytes of memory that a store holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
-    /// In live records.
+    /// Bytes in live records.
     pub records: usize,
-    /// In what it takes to find them. It becomes less also when no record is removed, since the
-    /// structure adapts to how it is used.
+    /// Bytes in the structure that leads to the records. They become fewer also when no record is
+    /// removed, since the structure adapts to its use.
     pub structure: usize,
 }

@@ -19,7 +19,7 @@ pub struct Passing<'k, 'g, R: Release> {
 }
 
 impl<'k, 'g, R: Release> Passing<'k, 'g, R> {
-    /// The way over `most` objects, from the near end of the range.
+    /// Begins the way over `most` objects, from the near end of the range.
     #[must_use]
     pub const fn new(range: KeyRange<'k>, direction: Direction, most: usize) -> Self {
         Passing {
@@ -31,8 +31,8 @@ impl<'k, 'g, R: Release> Passing<'k, 'g, R> {
         }
     }
 
-    /// Passes over a record of so many objects. Breaks at the end of the range, in front of the
-    /// record that is wanted, and if `pause` breaks.
+    /// Passes over a record that has this number of objects. Breaks at the end of the range, in
+    /// front of the record that is wanted, and if `pause` breaks.
     pub fn pass(
         &mut self,
         record: &'g Record<R>,
@@ -65,7 +65,7 @@ impl<'k, 'g, R: Release> Passing<'k, 'g, R> {
         ControlFlow::Continue(())
     }
 
-    /// The outcome, when the walk is over.
+    /// Returns the outcome, when the walk is over.
     #[must_use]
     pub fn end(self) -> Skipped<&'g Record<R>> {
         self.ended.unwrap_or(Skipped::All(self.skipped))

@@ -1,4 +1,4 @@
-//! What every store of records can do, made once of what a store gives.
+//! The functions that all stores of records share, made of those that a store must give.
 
 use crate::batch::{self, Pinning, Trip};
 use crate::change::{BatchPlan, Busy, Change, DecideMany};
@@ -16,7 +16,7 @@ use std::ops::ControlFlow;
 pub trait Provided<R: Release>: Records<R> {
     /// Changes one key atomically.
     ///
-    /// `decide` sees the current record and says what to do; it runs under a lock, at most once,
+    /// `decide` sees the current record and returns the change; it runs under a lock, at most once,
     /// and must not call the store. If it panics, nothing has changed. After `Put` or `Remove` the
     /// old record may still be read by `decide`'s caller until the guard goes.
     fn update<'g>(
@@ -28,10 +28,10 @@ pub trait Provided<R: Release>: Records<R> {
         batch::update(self, key, Trip::new(), guard, decide)
     }
 
-    /// Does what [`update`](Provided::update) does, as a change that a query makes: one that has
-    /// come to the key, and does not need what it replaces or removes any more. So if no other
-    /// query runs, nothing is kept, and the query would find what it has put. If it has ended, this
-    /// is the change of any other writer.
+    /// Changes one key like [`update`](Provided::update), as a change that a query makes. The query
+    /// has come to the key, and does not need the record that it replaces or removes any more. So
+    /// if no other query runs, the old record is not kept, and the query would find the new one. If
+    /// the query has ended, this is the change of any other writer.
     fn update_by<'g>(
         &'g self,
         key: &[u8],
@@ -42,8 +42,8 @@ pub trait Provided<R: Release>: Records<R> {
         batch::update(self, key, Trip::by(query), guard, decide)
     }
 
-    /// Does what [`update`](Provided::update) does, for a decision that may take long: `decide`
-    /// runs without any lock.
+    /// Changes one key like [`update`](Provided::update), by a decision that may take long:
+    /// `decide` runs without any lock.
     ///
     /// Meanwhile readers of the key find the old record, and its other writers are [`Busy`] after a
     /// while. All other keys go on. Costs three visits to the lock of the key, and a block of
@@ -77,14 +77,14 @@ pub trait Provided<R: Release>: Records<R> {
         batch::update_batch(self, keys, Pinning::Callers(guard), plan)
     }
 
-    /// Does what [`update_batch`](Provided::update_batch) does, for any number of keys: pins for
-    /// some hundred keys at a time, and not at all while the plan builds. The caller is not pinned,
-    /// and keeps the store alive.
+    /// Changes any number of keys like [`update_batch`](Provided::update_batch): pins for some
+    /// hundred keys at a time, and not at all while the plan builds. The caller is not pinned, and
+    /// keeps the store alive.
     fn update_long_batch(&self, keys: &[&[u8]], plan: &mut dyn BatchPlan<R>) -> Result<bool, Busy> {
         batch::update_batch(self, keys, Pinning::Own(None), plan)
     }
 
-    /// [`update_batch`](Provided::update_batch) with a closure that decides.
+    /// Changes several keys like [`update_batch`](Provided::update_batch), by a closure.
     fn update_many(
         &self,
         keys: &[&[u8]],
@@ -94,26 +94,26 @@ pub trait Provided<R: Release>: Records<R> {
         self.update_batch(keys, guard, &mut decide)
     }
 
-    /// The first record in the order of the store.
+    /// Returns the first record in the order of the store.
     #[inline]
     fn first<'g>(&'g self, guard: &'g Guard) -> Option<&'g Record<R>> {
         self.beside(None, Direction::Up, guard).ok().flatten()
     }
 
-    /// The last record in the order of the store. Unordered stores return `first`.
+    /// Returns the last record in the order of the store. Unordered stores return `first`.
     #[inline]
     fn last<'g>(&'g self, guard: &'g Guard) -> Option<&'g Record<R>> {
         self.beside(None, Direction::Down, guard).ok().flatten()
     }
 
-    /// The record after `key`. Ordered stores accept any key; unordered ones need a key that is
-    /// there, or was deleted since the table was fixed.
+    /// Returns the record after `key`. Ordered stores accept any key; unordered ones need a key
+    /// that is present, or was deleted since the table was fixed.
     #[inline]
     fn next<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Beside<'g, R> {
         self.beside(Some(key), Direction::Up, guard)
     }
 
-    /// The record before `key`. Unordered stores answer as `next`.
+    /// Returns the record before `key`. Unordered stores return the same as `next`.
     #[inline]
     fn prev<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Beside<'g, R> {
         self.beside(Some(key), Direction::Down, guard)
@@ -143,7 +143,8 @@ pub trait Provided<R: Release>: Records<R> {
         self.visit(Walk::up(from).at(when), guard, visit)
     }
 
-    /// Ends a query. What was kept for it is to be [given back](Upkeep::Queries).
+    /// Ends a query. The caller then has the records that were kept for it
+    /// [given back](Upkeep::Queries).
     fn end(&self, moment: Moment) {
         if let Some(moments) = self.moments() {
             moments.end(moment);
@@ -155,7 +156,7 @@ pub trait Provided<R: Release>: Records<R> {
         self.upkeep(Upkeep::Queries, budget, guard)
     }
 
-    /// Lets go of what was kept [for walks](Upkeep::Walks), up to about `budget` records.
+    /// Removes up to about `budget` deleted records that were kept [for walks](Upkeep::Walks).
     fn tidy(&self, budget: usize, guard: &Guard) -> bool {
         self.upkeep(Upkeep::Walks, budget, guard)
     }
@@ -165,7 +166,7 @@ pub trait Provided<R: Release>: Records<R> {
         self.upkeep(Upkeep::Parts, 0, guard)
     }
 
-    /// About how many objects there are: see [`estimate`](Records::estimate).
+    /// Returns the approximate number of objects: see [`estimate`](Records::estimate).
     fn len(&self) -> usize {
         usize::try_from(self.estimate().objects).unwrap_or(0)
     }
@@ -175,7 +176,7 @@ pub trait Provided<R: Release>: Records<R> {
         self.len() == 0
     }
 
-    /// About how many bytes of memory are held: see [`estimate`](Records::estimate).
+    /// Returns the approximate memory in bytes: see [`estimate`](Records::estimate).
     fn memory(&self) -> Memory {
         let totals = self.estimate();
         Memory {
@@ -184,7 +185,7 @@ pub trait Provided<R: Release>: Records<R> {
         }
     }
 
-    /// The sum of [`memory`](Provided::memory).
+    /// Returns the sum of [`memory`](Provided::memory).
     fn bytes(&self) -> usize {
         let Memory { records, structure } = self.memory();
         records + structure

@@ -1,4 +1,4 @@
-//! The one interface behind which record stores are exchanged: what a store must give.
+//! The one interface behind which record stores are exchanged.
 //!
 //! A table needs little of a store: find a record, change one key atomically, change several keys
 //! as one, and walk. The meaning of the bytes is the table's business. Two stores implement it
@@ -19,7 +19,7 @@ use ats_store::{Direction, End, KeyRange, SlotAnswer, WalkFrom};
 use ats_sync::Guard;
 use std::ops::ControlFlow;
 
-/// The key given to a walk of an unordered store is not in it.
+/// The error that the key given to a walk of an unordered store is not in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoSuchKey;
 
@@ -31,7 +31,7 @@ pub type Beside<'g, R> = Result<Option<&'g Record<R>>, NoSuchKey>;
 
 /// The place to which a walk has come: see [`Records::neighbour`].
 pub enum Neighbour<'g, R: Release> {
-    /// A key alone, which was said to do. Its record was not looked at.
+    /// A key alone, which the caller has accepted. Its record was not read.
     Key(ShortKey),
     /// A record.
     Record(&'g Record<R>),
@@ -40,31 +40,32 @@ pub enum Neighbour<'g, R: Release> {
 /// Work that is put off until nobody waits for it: see [`Records::upkeep`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Upkeep {
-    /// Remove what was kept for walks, unless the store is [fixed](Records::fix). To be asked for
-    /// after [`unfix`](Records::unfix), as often as it takes.
+    /// The removal of deleted records that were kept for walks, unless the store is
+    /// [fixed](Records::fix). The owner asks for it after [`unfix`](Records::unfix), until nothing
+    /// is left.
     Walks,
-    /// Give back records that were kept for queries, and that no query needs any more. To be asked
-    /// for after [`end`](crate::Provided::end), as often as it takes, and now and then while
-    /// queries run.
+    /// The return of records that were kept for queries, and that no query needs any more. The
+    /// owner asks for it after [`end`](crate::Provided::end), until nothing is left, and now and
+    /// then while queries run.
     Queries,
-    /// Let parts that no writer came to since the last call drift together: the decay by which a
-    /// store that is only read, or not used, gets fewer parts again. A bounded amount of work,
-    /// whatever the budget; to be asked for now and then.
+    /// A join of parts to which no writer came since the last call: the decay by which a store that
+    /// is only read, or not used, gets fewer parts again. A bounded amount of work, for any budget.
+    /// The owner asks for it now and then.
     Parts,
 }
 
-/// The number of times that a caller that needs a number of one moment [counts](Records::skip) a
-/// range, after which it asks for that [at once](Records::skip_at_once) again. When that did not
-/// help, it walks over the records of a [moment](Records::begin).
+/// The number of times that a caller that needs the count of one moment [counts](Records::skip) a
+/// range, each time before it asks for the count [at once](Records::skip_at_once) again. If that
+/// did not help, it walks over the records of a [moment](Records::begin).
 pub const COUNTINGS: u32 = 3;
 
 /// A store of records.
 ///
 /// `get`, changes and batches are linearizable. Walks are not snapshots, unless they show a moment:
-/// they look at one key after the other, each as of the moment it is looked at. So a key that was
-/// there throughout is not passed over, a key that was missing throughout is not returned, and a
-/// walk sees every write that had returned before it began. But what [`beside`](Records::beside)
-/// returns need not have been the next record at any single moment.
+/// they read one key after the other, each as of the moment at which it is read. So a walk does not
+/// miss a key that was present throughout, does not return a key that was absent throughout, and
+/// sees every write that had returned before it began. But the record that
+/// [`beside`](Records::beside) returns need not have been the next one at any single moment.
 ///
 /// Readers (`get` and the walks) take no lock, write no shared memory and never wait. References
 /// handed out live as long as the guard.
@@ -73,16 +74,16 @@ pub trait Records<R: Release>: Stepwise<R> + Send + Sync {
     /// and go in both directions.
     fn is_ordered(&self) -> bool;
 
-    /// The record of `key`, as of the last committed write.
+    /// Returns the record of `key`, as of the last committed write.
     fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>>;
 
     /// Visits records in the order of the store until `visit` breaks. Also asks `pause` now and
-    /// then, at least after so much work as finding a few records is, whether there were any or
-    /// not, unless parts without records are never large; if that breaks, returns a position at
-    /// which another walk goes on.
+    /// then, at least after as much work as finding a few records takes, even if it found none,
+    /// unless parts without records are never large; if that breaks, returns a position at which
+    /// another walk goes on.
     ///
     /// A key that is present throughout the walks that go on from each other is met exactly once.
-    /// `visit` must not call the store. [`NoSuchKey`] only of [`WalkFrom::Known`].
+    /// `visit` must not call the store. Fails with [`NoSuchKey`] only from [`WalkFrom::Known`].
     fn walk<'g>(
         &'g self,
         walk: Walk<'_>,
@@ -93,11 +94,11 @@ pub trait Records<R: Release>: Stepwise<R> + Send + Sync {
 
     /// Changes the record at an end of the store atomically.
     ///
-    /// Like [`update`](crate::Provided::update), but of the key that is the first, or the last, at
+    /// Works like [`update`](crate::Provided::update) of the key that is the first, or the last, at
     /// the moment of the change: `decide` sees its record, or nothing if the store is empty at that
     /// moment, after which it can change nothing. A new record must have the same key.
     ///
-    /// An unordered store has no end. There `decide` sees *some* record, and nothing only if no
+    /// An unordered store has no end. Its `decide` sees *some* record, and nothing only if no
     /// record was there throughout the call. Removing all records by and by takes O(1) for each,
     /// amortised.
     fn update_end<'g>(
@@ -107,43 +108,44 @@ pub trait Records<R: Release>: Stepwise<R> + Send + Sync {
         decide: &mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>,
     ) -> Result<(), Busy>;
 
-    /// The number of objects, and of the bytes that they take, at one moment between the begin and
-    /// the end of the call: all that readers have seen before is in it, and all that is in it
-    /// readers see afterwards. The objects of a batch are in it together. O(parts with a lock of
-    /// their own).
+    /// Returns the number of objects, and of the bytes that they take, at one moment between the
+    /// begin and the end of the call: the totals include every change that readers have seen
+    /// before, and readers see every included change afterwards. They include all objects of a
+    /// batch or none. O(parts with a lock of their own).
     ///
-    /// Writers do not pay for it. While many threads write, it keeps them from entering the store
-    /// for the time of a look at each part. [`Busy`] if a thread that must not wait for long would
-    /// have to.
+    /// Writers do not pay for it when no such call runs. While many threads write, a call keeps
+    /// them from entering the store while it reads the counts of each part. Fails with [`Busy`] if
+    /// a thread that must not wait for long would have to.
     fn totals(&self) -> Result<Totals, Busy>;
 
-    /// The same, about: exact when no update is running, else within what the updates that run
-    /// change. Keeps no thread waiting. O(parts with a lock of their own).
+    /// Returns approximate [`totals`](Records::totals): exact if no update is running, else off by
+    /// at most the changes of the updates that run. Keeps no thread waiting. O(parts with a lock of
+    /// their own).
     fn estimate(&self) -> Totals;
 
-    /// The record of `key` that a query of a moment sees.
+    /// Returns the record of `key` that a query of a moment sees.
     fn get_at<'g>(&'g self, key: &[u8], when: When, guard: &'g Guard) -> Option<&'g Record<R>> {
         let _ = when;
         self.get(key, guard)
     }
 
-    /// Does what [`get`](Records::get) does, for a key that the thread has likely asked for by this
-    /// function shortly before.
+    /// Returns the same as [`get`](Records::get), for a key that the thread has likely asked for by
+    /// this function shortly before.
     #[inline]
     fn get_again<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
         self.get(key, guard)
     }
 
-    /// Says that a call for this key will follow, so that what it will touch can be fetched
-    /// meanwhile. A hint.
+    /// Hints that a call for this key will follow, so that the memory that it will touch can be
+    /// fetched meanwhile.
     #[inline]
     fn prefetch(&self, key: &[u8]) {
         let _ = key;
     }
 
-    /// Puts a record of `key`, whatever is there. Like [`update`](crate::Provided::update) with a
-    /// decision that does not look at the current record, so that a store need not look at it
-    /// either. Returns `true` if there was one.
+    /// Puts a record of `key`, in place of any current one. Works like
+    /// [`update`](crate::Provided::update) with a decision that does not look at the current
+    /// record, so that a store need not look at it either. Returns `true` if there was one.
     fn put(&self, key: &[u8], record: RecordBox<R>, guard: &Guard) -> Result<bool, Busy> {
         batch::put(self, key, record, guard)
     }
@@ -153,8 +155,9 @@ pub trait Records<R: Release>: Stepwise<R> + Send + Sync {
         batch::remove(self, key, guard)
     }
 
-    /// The record next to a key in a direction, or the first or the last one. An unordered store
-    /// needs a key that is there, or was deleted since it was fixed, and goes up in any case.
+    /// Returns the record next to a key in a direction, or the first or the last one. An unordered
+    /// store needs a key that is present, or was deleted since it was fixed, and goes up in any
+    /// case.
     fn beside<'g>(
         &'g self,
         key: Option<&[u8]>,
@@ -176,9 +179,8 @@ pub trait Records<R: Release>: Stepwise<R> + Send + Sync {
         Ok(first)
     }
 
-    /// Does what [`beside`](Records::beside) does. Returns the key alone if the store can tell it
-    /// without a look at its record, and if `will_do` says of the key, after it was found, that it
-    /// will do.
+    /// Returns the neighbour of a key, like [`beside`](Records::beside): its key alone if the store
+    /// knows it without a look at the record and `will_do` accepts the key found, else its record.
     fn neighbour<'g>(
         &'g self,
         key: &[u8],
@@ -193,8 +195,8 @@ pub trait Records<R: Release>: Stepwise<R> + Send + Sync {
 
     /// Visits the records of slot `index`: the slots, numbered from 0, divide the store, and each
     /// record is in one of them. The number and the content of the slots of a [fixed](Records::fix)
-    /// store do not depend on what is inserted meanwhile. In a store that has an order a slot is
-    /// the record at that place.
+    /// store do not depend on insertions made meanwhile. In a store that has an order a slot is the
+    /// record of that rank.
     fn slot<'g>(
         &'g self,
         index: usize,
@@ -226,7 +228,8 @@ pub trait Records<R: Release>: Stepwise<R> + Send + Sync {
         self.skip_by_walking(key_range, direction, most, now, pause)
     }
 
-    /// Does what [`skip`](Records::skip) does by a look at each record, as of a moment or of now.
+    /// Skips objects like [`skip`](Records::skip) by a look at each record, as of a moment or of
+    /// now.
     fn skip_by_walking<'g>(
         &'g self,
         key_range: KeyRange<'_>,
@@ -246,13 +249,14 @@ pub trait Records<R: Release>: Stepwise<R> + Send + Sync {
         passing.end()
     }
 
-    /// Does what [`skip`](Records::skip) does, as of one moment between the begin and the end of
-    /// the call: it counts all objects that readers saw then, those of a batch together. Never
+    /// Skips objects like [`skip`](Records::skip), as of one moment between the begin and the end
+    /// of the call: it counts all objects that readers saw then, all of a batch or none. Never
     /// pauses.
     ///
-    /// `None` if the store cannot tell within some fifty microseconds: it has not counted enough of
-    /// the range, which `skip` does; or batches are open all the time; or it has no such ability.
-    /// Meanwhile all writers wait. O(log n) and O(parts with a lock of their own).
+    /// Returns `None` if the store cannot count within some fifty microseconds, because it has not
+    /// counted enough of the range, which `skip` does, or because batches are open all the time;
+    /// also if the store has no such ability. Meanwhile all writers wait. O(log n) and O(parts with
+    /// a lock of their own).
     fn skip_at_once<'g>(
         &'g self,
         key_range: KeyRange<'_>,
@@ -265,19 +269,19 @@ pub trait Records<R: Release>: Stepwise<R> + Send + Sync {
     }
 
     /// Begins a query of one moment. The functions that take a [`When`] show each key as of this
-    /// moment until it is [ended](crate::Provided::end): all that was done before this call, all of
-    /// a batch or nothing of it, and nothing that comes after the call.
+    /// moment until it is [ended](crate::Provided::end): all changes made before this call, all of
+    /// a batch or nothing of it, and no change made after the call.
     ///
     /// Records that writers replace or remove meanwhile stay in memory until then. Costs as much as
-    /// [`totals`](Records::totals). `None` if the store has no moments: then a query sees each key
-    /// as of the moment at which it comes to it.
+    /// [`totals`](Records::totals). Returns `None` if the store has no moments: then a query sees
+    /// each key as of the moment at which it comes to it.
     ///
     /// If no query runs that has prepared, `prepare` is called first, after which
     /// [`Moments::are_read`](crate::moments::Moments::are_read) says that one does: it can wait for
     /// threads that change values in place without a lock, and returns `true`. A query that does
     /// not need these values as of its moment need not, and returns `false`.
     ///
-    /// [`Busy`] as for `totals`, or if `prepare` says so.
+    /// Fails with [`Busy`] like `totals`, or if `prepare` does.
     fn begin(
         &self,
         prepare: &mut dyn FnMut() -> Result<bool, Busy>,
@@ -294,16 +298,16 @@ pub trait Records<R: Release>: Stepwise<R> + Send + Sync {
     /// Ends a period started by [`fix`](Records::fix).
     fn unfix(&self) {}
 
-    /// Does up to about `budget` records' worth of work that was put off. Returns `true` if nothing
-    /// is left to do.
+    /// Does deferred work for up to about `budget` records. Returns `true` if nothing is left to
+    /// do.
     fn upkeep(&self, work: Upkeep, budget: usize, guard: &Guard) -> bool {
         let _ = (work, budget, guard);
         true
     }
 
-    /// For tests: from now on one of `splits` writes forces a split of the part it writes to, and
-    /// one of `joins` a join; 0 is never. A store that hashes doubles or halves the number of its
-    /// locks instead, and gets a few buckets more or less than it should have.
+    /// Forces adaptation in tests: from now on one of `splits` writes forces a split of the part it
+    /// writes to, and one of `joins` a join; 0 is never. A store that hashes doubles or halves the
+    /// number of its locks instead, and gets a few buckets more or less than it should have.
     #[cfg(feature = "forcing")]
     fn force_adaptation(&self, splits: u32, joins: u32) {
         let _ = (splits, joins);

@@ -16,7 +16,7 @@ pub struct Walk<'k> {
 }
 
 impl<'k> Walk<'k> {
-    /// A walk upwards that shows each record as of now.
+    /// Makes a walk upwards that shows each record as of now.
     #[must_use]
     pub const fn up(from: WalkFrom<'k>) -> Self {
         Walk {
@@ -26,7 +26,7 @@ impl<'k> Walk<'k> {
         }
     }
 
-    /// A walk downwards that shows each record as of now.
+    /// Makes a walk downwards that shows each record as of now.
     #[must_use]
     pub const fn down(from: WalkFrom<'k>) -> Self {
         Walk {
@@ -35,8 +35,8 @@ impl<'k> Walk<'k> {
         }
     }
 
-    /// A walk from the near end of a range, which shows each record as of now. It does not know the
-    /// far end.
+    /// Makes a walk from the near end of a range, which shows each record as of now. It does not
+    /// know the far end.
     #[must_use]
     pub fn of_range(range: KeyRange<'k>, direction: Direction) -> Self {
         match direction {
@@ -45,7 +45,7 @@ impl<'k> Walk<'k> {
         }
     }
 
-    /// The same walk at a moment.
+    /// Returns the same walk at a moment.
     #[must_use]
     pub const fn at(self, when: When) -> Self {
         Walk { when, ..self }

@@ -17,9 +17,9 @@ use ats_sync::Guard;
 use ats_term::image::Host;
 use std::ops::ControlFlow;
 
-/// Called with each record.
+/// A function that is called with each record.
 pub(crate) type Visit<'a, 'g, H> = dyn FnMut(&'g Rec<H>) -> ControlFlow<()> + 'a;
-/// Decides what becomes of a key.
+/// A function that decides about the change of a key.
 pub(crate) type Decide<'a, 'g, H> = dyn FnMut(Option<&'g Rec<H>>) -> Change<Values<H>> + 'a;
 /// The result of a step from a key.
 pub(crate) type StepTo<'g, H> = Result<Option<Neighbour<'g, Values<H>>>, NoSuchKey>;
@@ -31,7 +31,7 @@ pub(crate) trait TableRecords<H: Host>: Send + Sync {
     /// Returns `true` if their order is that of the keys.
     fn is_ordered(&self) -> bool;
 
-    /// The record of a key.
+    /// Returns the record of a key.
     fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<&'g Rec<H>>, Error>;
 
     /// See [`Records::walk`](ats_mem::Records::walk).
@@ -70,19 +70,20 @@ pub(crate) trait TableRecords<H: Host>: Send + Sync {
         decide: &mut Decide<'_, 'g, H>,
     ) -> Result<(), Error>;
 
-    /// Number of objects at one moment.
+    /// Returns the number of objects at one moment.
     fn objects(&self) -> Result<usize, Error>;
 
-    /// About how many bytes of memory they take.
+    /// Returns the approximate memory that they take, in bytes.
     fn about_bytes(&self) -> usize;
 
-    /// About how many records there are, if they can be counted without a look at each.
+    /// Returns the approximate number of records, if they can be counted without a look at each.
     fn about_len(&self) -> Option<usize> {
         None
     }
 
-    /// Does what [`update_by`](TableRecords::update_by) does, for a decision that may take long: no lock
-    /// is held meanwhile, only the key. A store of bytes says itself how long it holds more.
+    /// Changes one key like [`update_by`](TableRecords::update_by), by a decision that may take
+    /// long: no lock is held meanwhile, only the key. A store of bytes decides itself how long it
+    /// holds more.
     fn update_alone<'g>(
         &'g self,
         key: &[u8],
@@ -92,7 +93,7 @@ pub(crate) trait TableRecords<H: Host>: Send + Sync {
         self.update_by(key, None, guard, decide)
     }
 
-    /// Puts a record of a key, whatever is there.
+    /// Puts a record of a key, in place of any current one.
     #[inline]
     fn put(&self, key: &[u8], record: RecordBox<Values<H>>, guard: &Guard) -> Result<(), Error> {
         let mut record = Some(record);
@@ -101,7 +102,8 @@ pub(crate) trait TableRecords<H: Host>: Send + Sync {
         })
     }
 
-    /// Removes all objects of a key.
+    /// Removes all objects of a key. A [counter](crate::counter_cell) need not be stopped: an
+    /// addition that comes too late counts as done before.
     #[inline]
     fn remove(&self, key: &[u8], guard: &Guard) -> Result<(), Error> {
         self.update_by(key, None, guard, &mut |current| match current {
@@ -110,7 +112,7 @@ pub(crate) trait TableRecords<H: Host>: Send + Sync {
         })
     }
 
-    /// The record of a key that a query of a moment sees.
+    /// Returns the record of a key that a query of a moment sees.
     fn get_at<'g>(
         &'g self,
         key: &[u8],
@@ -121,14 +123,14 @@ pub(crate) trait TableRecords<H: Host>: Send + Sync {
         self.get(key, guard)
     }
 
-    /// Does what [`get`](TableRecords::get) does, for a key that the process has likely asked for
-    /// shortly before.
+    /// Returns the same as [`get`](TableRecords::get), for a key that the process has likely asked
+    /// for shortly before.
     #[inline]
     fn get_again<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<&'g Rec<H>>, Error> {
         self.get(key, guard)
     }
 
-    /// Says that a call for this key will follow.
+    /// Hints that a call for this key will follow.
     #[inline]
     fn prefetch(&self, key: &[u8]) {
         let _ = key;
@@ -195,8 +197,8 @@ pub(crate) trait TableRecords<H: Host>: Send + Sync {
         self.skip_by_walking(key_range, direction, most, now, pause)
     }
 
-    /// Does what [`skip`](TableRecords::skip) does by a look at each record, as of a moment or of
-    /// now.
+    /// Skips objects like [`skip`](TableRecords::skip) by a look at each record, as of a moment or
+    /// of now.
     fn skip_by_walking<'g>(
         &'g self,
         key_range: KeyRange<'_>,
@@ -232,12 +234,12 @@ pub(crate) trait TableRecords<H: Host>: Send + Sync {
         None
     }
 
-    /// Number of objects and bytes at one moment, if they are in memory.
+    /// Returns the number of objects and bytes at one moment, if they are in memory.
     fn totals(&self) -> Result<Option<Totals>, Error> {
         Ok(None)
     }
 
-    /// The moments of the records, if queries can read one.
+    /// Returns the moments of the records, if queries can read one.
     #[inline]
     fn moments(&self) -> Option<&Moments<Values<H>>> {
         None
