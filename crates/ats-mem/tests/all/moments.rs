@@ -61,7 +61,7 @@ impl Random {
 
 /// One thread writes at random, begins and ends queries, and finds in each what was there when it
 /// began.
-fn a_query_sees_what_was_there(store: &(impl Records<Plain> + Sync), seed: u64) {
+fn a_query_sees_what_was_there(store: &impl Records<Plain>, seed: u64) {
     let mut random = Random(seed);
     let mut content = Content::new();
     let mut queries = Vec::new();
@@ -178,7 +178,7 @@ fn number(record: &ats_mem::Record<Plain>) -> u64 {
 
 /// Queries of one moment replace or remove what they see and nobody has written since, between
 /// writes of others and beside other queries, which find what was there when they began.
-fn a_query_changes_what_it_saw(store: &(impl Records<Plain> + Sync), seed: u64) {
+fn a_query_changes_what_it_saw(store: &impl Records<Plain>, seed: u64) {
     let mut random = Random(seed);
     let mut content = Content::new();
     let mut queries = Vec::new();
@@ -279,7 +279,7 @@ fn a_query_changes_what_it_saw_of_a_hash_table() {
 /// A query that removes, or replaces, keeps nothing if no other one runs, and all if one does.
 #[test]
 fn own_changes_keep_nothing_for_a_query_alone() {
-    fn change(store: &(impl Records<Plain> + Sync), is_alone: bool) {
+    fn change(store: &impl Records<Plain>, is_alone: bool) {
         (0..1000).for_each(|key| put(store, key, key));
         let older = (!is_alone).then(|| begin(store));
         let moment = begin(store);
@@ -320,7 +320,7 @@ fn own_changes_keep_nothing_for_a_query_alone() {
 }
 
 /// Pairs of keys come as one, and never change until a query takes them: it takes whole pairs.
-fn pairs_are_taken_whole(store: &(impl Records<Plain> + Sync)) {
+fn pairs_are_taken_whole(store: &impl Records<Plain>) {
     let over = AtomicBool::new(false);
     let mut taken = 0;
     std::thread::scope(|scope| {
@@ -393,7 +393,7 @@ const BALANCE: u64 = 1000;
 
 /// Writers move money between two accounts each time, and put and remove accounts whose balances
 /// count for nothing; queries always find the same sum.
-fn sums_stay(store: &(impl Records<Plain> + Sync)) {
+fn sums_stay(store: &impl Records<Plain>) {
     for account in 0..ACCOUNTS {
         put(store, 2 * account, BALANCE);
     }
@@ -518,7 +518,7 @@ fn a_key_that_was_removed_before_a_fixation_is_not_known() {
 /// A query may come after more versions of a key than a stack has room for.
 #[test]
 fn a_query_goes_back_a_long_way() {
-    fn go_back(store: &(impl Records<Plain> + Sync)) {
+    fn go_back(store: &impl Records<Plain>) {
         put(store, 1, 0);
         let first = begin(store);
         let mut moments = Vec::new();

@@ -10,7 +10,7 @@ thread_local! {
     static MUST_NOT_WAIT: Cell<bool> = const { Cell::new(false) };
 }
 
-fn gives_up(store: &(impl Records<Plain> + Sync)) {
+fn gives_up(store: &impl Records<Plain>) {
     lock::set_may_wait(|| !MUST_NOT_WAIT.get());
     let (is_held, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
     let put = |value| {
