@@ -1,6 +1,6 @@
-//! Adaptation: when base nodes are split and joined.
+//! Adaptation: the decision to split and join base nodes.
 //!
-//! Each writer looks at the statistics of its base node before it unlocks it. A thread that adapts
+//! Each writer checks the statistics of its base node before it unlocks it. A thread that adapts
 //! holds the lock of the base node and the lock of adaptation. It only tries the latter (CATREE-5).
 
 use super::base::{Base, EMPTY_JOIN_BELOW, IDLE_COST, SPLIT_ABOVE, Spot};
@@ -15,16 +15,17 @@ use crate::record::Release;
 use ats_sync::{Guard, Held};
 use std::ops::ControlFlow;
 
-/// Writers of one row are found this many leaves apart at an end of a base node, see `is_one_row`.
+/// Number of leaves by which writers of one row may be apart at an end of a base node, see
+/// `is_one_row`.
 const ROW_AT_AN_END: usize = (FANOUT + 1) / 4;
 
-/// Joins in one visit of `join_idle`: well under a millisecond.
+/// Largest number of joins in one visit of `join_idle`: well under a millisecond.
 const JOINS_A_VISIT: usize = 256;
 
 impl<R: Release> Routes<R> {
-    /// Ends a write: splits or joins its base node if the statistics say so, and unlocks it.
-    /// `before` is where the write before this one went, `removed` says that this one took a record
-    /// out.
+    /// Ends a write: splits or joins its base node if the statistics demand it, and unlocks it.
+    /// `before` is the spot of the previous write; `removed` is `true` if this one removed a
+    /// record.
     #[inline]
     pub(super) fn adapt_after(
         &self,
@@ -82,11 +83,11 @@ impl<R: Release> Routes<R> {
         guard: &Guard,
     ) -> bool {
         let Some(other) = key_at(before, guard) else {
-            // The next writer will know where the last one was.
+            // The next write will know the spot of this one.
             return false;
         };
         if other == key {
-            // A split cannot part writers that contend for one key.
+            // A split cannot separate writers that contend for one key.
             held.reset_statistics();
             return false;
         }
@@ -102,12 +103,12 @@ impl<R: Release> Routes<R> {
         self.split(base, held, SplitPoint::Between(low, high), key, guard)
     }
 
-    /// Returns `true` if two new keys, which ascend, are likely of one row: of keys that each
-    /// writer draws before it comes, so that they come a little out of order. Its writers would go
-    /// on to meet behind any split.
+    /// Returns `true` if two new, ascending keys likely belong to one row: ascending keys that
+    /// writers draw before they insert them, so that they arrive slightly out of order. Writers of
+    /// a row would contend again after any split.
     ///
-    /// They are if there is hardly a leaf between them. Where one is at an end of the base node,
-    /// which the caller holds, it may be further to the other: so far as the row has got while a
+    /// The test is that hardly a leaf lies between them. If one is at an end of the base node,
+    /// which the caller holds, the other may be farther away: the row may have advanced while a
     /// writer slept.
     fn is_one_row(&self, low: &[u8], high: &[u8], guard: &Guard) -> bool {
         let (first, last) = (self.root().path(low, guard), self.root().path(high, guard));
@@ -117,19 +118,18 @@ impl<R: Release> Routes<R> {
         apart <= if at_an_end { ROW_AT_AN_END } else { 1 }
     }
 
-    /// Lets base nodes to which no writer came since the last visit drift towards joining. Returns
-    /// `true` if there is but one base node.
+    /// Lets base nodes without writers since the last visit drift towards a join. Returns `true` if
+    /// there is only one base node.
     ///
-    /// Ends after [`JOINS_A_VISIT`], so that the epoch does not stand still. The others get their
-    /// turn, since those that were just joined will not join again before they have been visited a
-    /// few times.
+    /// Ends after [`JOINS_A_VISIT`], so that the epoch can advance. The other nodes get their turn,
+    /// because those just joined will not join again before they have been visited a few times.
     pub(super) fn join_idle(&self, guard: &Guard) -> bool {
         let mut left = JOINS_A_VISIT;
         self.root().for_each_base(guard, &mut |base, fences| {
             if left == 0 {
                 return ControlFlow::Break(());
             }
-            // A base node that is being written to is not idle.
+            // A locked base node is not idle.
             let Some(held) = base.try_lock() else {
                 return ControlFlow::Continue(());
             };
@@ -147,8 +147,8 @@ impl<R: Release> Routes<R> {
     }
 }
 
-/// The number of leaves by which one way to a leaf is to the left of another; many, if they are not
-/// under the same node of the lowest level, or under two side by side.
+/// Returns the number of leaves by which one path's leaf is to the left of another's; a large
+/// number if they are not under the same node of the lowest level, or two adjacent ones.
 fn leaves_apart<R: Release>(left: &[PathNode<'_, R>], right: &[PathNode<'_, R>]) -> usize {
     const MANY: usize = usize::MAX;
     let mut parted = false;
@@ -164,7 +164,7 @@ fn leaves_apart<R: Release>(left: &[PathNode<'_, R>], right: &[PathNode<'_, R>])
             _ => return MANY,
         }
     }
-    // Both end in the root, or one where the other goes on.
+    // Both paths end at the root, or one is a prefix of the other.
     if left.is_empty() && right.is_empty() {
         0
     } else {
@@ -177,7 +177,7 @@ fn is_empty<R: Release>(base: &Base<R>) -> bool {
     matches!(base.root().kind(), Kind::Leaf(leaf) if leaf.live() == 0)
 }
 
-/// The key that was written at a spot, or another one of the leaf.
+/// Returns the key written at a spot, or another key of the leaf.
 fn key_at<'g, R: Release>(spot: Spot<'g, R>, guard: &'g Guard) -> Option<&'g [u8]> {
     let Kind::Leaf(leaf) = spot.leaf?.kind() else {
         return None;

@@ -1,9 +1,8 @@
-//! A base node: what one lock guards, and the statistics that say whether that is too much or too
-//! little.
+//! Base nodes: the unit of locking, with the statistics that decide about splits and joins.
 //!
-//! A base node owns a range of the keys and holds them in a B+tree of its own. Its first cache line
-//! is for threads that pass through it and changes hardly more often than the root of the B+tree;
-//! the second belongs to writers.
+//! A base node owns a range of keys, in a B+tree of its own. Its first cache line is for threads
+//! that pass through it and changes hardly more often than the root of the B+tree; the second
+//! belongs to writers.
 
 use super::finger::Finger;
 use super::header::{BASE, Header};
@@ -17,35 +16,33 @@ use ats_sync::census::Part;
 use ats_sync::shim::atomic::AtomicBool;
 use ats_sync::{Gate, Guard, Held, Lock};
 use std::ptr;
-// Not the shim's: numbers, of which a census alone depends on the order, and that has models of its
-// own.
+// Atomics that bypass the shim: only a census depends on their order, and it has models of its own.
 use ats_sync::count::atomic::Ordering::{Acquire, Relaxed, Release as ReleaseOrdering};
 use ats_sync::count::atomic::{AtomicI64, AtomicPtr, AtomicU8, AtomicU32, AtomicU64};
 
-/// A base node whose statistics are above this is split.
+/// Statistics above which a base node is split.
 ///
-/// This, [`JOIN_BELOW`] and the two costs of the lock are the numbers of Sagonas and Winblad (JPDC
-/// 2018), which `erl_db_catree.c` of Erlang/OTP uses as well: about five waits more than there are
-/// undisturbed acquisitions split a base node, about a thousand undisturbed ones join it.
+/// This, [`JOIN_BELOW`] and the two costs of the lock are the constants of Sagonas and Winblad
+/// (JPDC 2018), which `erl_db_catree.c` of Erlang/OTP uses as well: about five contended
+/// acquisitions split a base node, about a thousand uncontended ones join it.
 pub(super) const SPLIT_ABOVE: i32 = 1000;
-/// A base node whose statistics are below this is joined with a neighbour.
+/// Statistics below which a base node is joined with a neighbour.
 pub(super) const JOIN_BELOW: i32 = -1000;
-/// A base node from which the last record was taken is joined with a neighbour if its statistics
-/// are below this. Erlang/OTP joins it in any case; but where writers fight for a few keys, one
-/// that was just split is empty now and then, and would be joined and split tens of thousands of
-/// times a second.
+/// Statistics below which a base node that has become empty is joined with a neighbour. Erlang/OTP
+/// always joins it; but if writers contend for a few keys, a node just split is empty now and then,
+/// and would be joined and split tens of thousands of times a second.
 pub(super) const EMPTY_JOIN_BELOW: i32 = -100;
-/// Most times that the threshold of joining is doubled: once for each time that a base node was
-/// split because of contention since it was joined. Writers that go on side by side would else be
-/// brought together every thousand writes, and parted again. Not in the papers. Sixteen thousand is
-/// within the limit of the statistics.
+/// Largest number of times that the join threshold is doubled: once for each contention split of a
+/// base node since its last join. Otherwise concurrent writers would be brought together every
+/// thousand writes, and separated again. Not in the papers. Sixteen thousand is within the limit of
+/// the statistics.
 const JOIN_DELAY_MOST: u32 = 4;
-/// The number of times in a row that a join is put off because another thread writes to the
-/// neighbour. Two threads with keys of their own would meet again at once, and part again, and each
-/// time wait for each other some times. Not in the papers.
+/// Number of times in a row that a join is put off because another thread writes to the neighbour.
+/// Two threads with keys of their own would contend again at once, and be separated again, with
+/// some waits each time. Not in the papers.
 const PUT_OFF_MOST: u8 = 32;
-/// The amount that a batch adds to the statistics of each base node but its first, as it would be
-/// cheaper if there were fewer of them. Erlang/OTP names this number for operations on several base
+/// Amount that a batch adds to the statistics of each base node except its first, because fewer
+/// base nodes would make it cheaper. The constant of Erlang/OTP for operations on several base
 /// nodes.
 pub(super) const SPANNING_COST: i32 = -10;
 /// The amount that a visit of [`join_idle`](crate::Records::upkeep) adds to the statistics of a
@@ -58,55 +55,53 @@ pub(super) struct Base<R: Release> {
     pub header: Header,
     /// The B+tree: a leaf or an inner node.
     root: Link<R>,
-    /// A line of its own, from when a row of ascending keys fills the second leaf. Null before.
-    /// Used only by the holder of the lock.
+    /// The finger, on a cache line of its own; null until a row of ascending keys fills the second
+    /// leaf. Used only by the holder of the lock.
     finger: AtomicPtr<Finger<R>>,
-    /// Acquisitions at the last visit of `join_idle`.
+    /// Number of acquisitions at the last visit of `join_idle`.
     visited: AtomicU64,
-    /// Not 0 if the finger likely leads to the place of the next key. Here, since writers look at
-    /// it before they have the lock; it changes where rows begin and end.
+    /// Nonzero if the finger likely leads to the slot of the next key. On this line, because
+    /// writers read it before they have the lock; it changes where rows begin and end.
     expects_row: AtomicU8,
-    /// `true` if an inner node may have subtree counts. Here, since it changes once.
+    /// `true` if an inner node may have subtree counts. On this line, because it changes only once.
     counts_subtrees: AtomicBool,
     writers: Writers,
 }
 
-/// The data that only writers touch. Numbers are changed by the holder of the lock, with a load and
-/// a store.
+/// Data that only writers access. The holder of the lock changes numbers with a load and a store.
 #[repr(C, align(64))]
 struct Writers {
     lock: Lock,
-    /// That readers see.
+    /// Number of objects visible to readers.
     objects: AtomicI64,
-    /// Of nodes, and of records that readers see; this node included.
+    /// Bytes of nodes, and of records visible to readers, including this node.
     bytes: AtomicI64,
     contended: AtomicU64,
     uncontended: AtomicU64,
-    /// Of the bytes, those of nodes. A number that only reports show.
+    /// Bytes of nodes alone, which only reports show.
     node_bytes: AtomicI64,
-    /// The leaf and the place there that was written last. The leaf is not dead (CATREE-7), or
-    /// null.
+    /// The leaf of the last write, which is null or not dead (CATREE-7), and the spot in it.
     last: AtomicPtr<Header>,
-    /// The number of records that batches have installed and not ended. Modulo 2^32, and only the
-    /// sum over all base nodes: a batch subtracts most of its records where it commits.
+    /// Number of records that open batches have installed. Only the sum over all base nodes counts,
+    /// modulo 2^32: a batch subtracts most of its records where it commits.
     pending: AtomicU32,
     last_at: AtomicU8,
-    /// The number of times that [`JOIN_BELOW`] is doubled for this node.
+    /// Number of times that [`JOIN_BELOW`] is doubled for this node.
     join_delay: AtomicU8,
-    /// The number of times that a join was put off.
+    /// Number of times that a join was put off.
     put_off: AtomicU8,
-    /// The [tag](Guard::thread_tag) of the thread that wrote last.
+    /// The [tag](Guard::thread_tag) of the last writer.
     writer: AtomicU8,
 }
 
-/// The place of a write.
+/// The spot of a write.
 pub(super) struct Spot<'g, R: Release> {
-    /// None if it is not known any more.
+    /// The leaf; `None` if it is no longer known.
     pub leaf: Option<Node<'g, R>>,
     pub at: usize,
-    /// `true` if it put a new key at an end of the leaf.
+    /// `true` if the write put a new key at an end of the leaf.
     pub grew: bool,
-    /// `true` if it put a new key.
+    /// `true` if the write put a new key.
     pub is_new: bool,
 }
 
@@ -120,20 +115,20 @@ impl<R: Release> Spot<'_, R> {
         is_new: false,
     };
 
-    /// Returns `true` if it is in this leaf.
+    /// Returns `true` if the spot is in this leaf.
     pub(super) fn is_in(&self, leaf: Leaf<'_, R>) -> bool {
         self.leaf.is_some_and(|last| last == leaf.node())
     }
 }
 
-/// Numbers that move from base nodes to those that replace them.
+/// Numbers that move from a base node to its replacements.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
     pub objects: i64,
-    /// Records of open batches, as [`sum_pending`] adds them up.
+    /// Records of open batches, to be added up by [`sum_pending`].
     pub pending: u32,
     pub bytes: i64,
-    /// Those of the bytes that nodes take, and not records.
+    /// The part of the bytes that nodes take, without records.
     pub node_bytes: i64,
     pub contended: u64,
     pub uncontended: u64,
@@ -142,7 +137,7 @@ pub(super) struct Counts {
 }
 
 impl<R: Release> Base<R> {
-    /// A base node with this B+tree. `counts` does not include the base node itself.
+    /// Creates a base node with this B+tree. `counts` does not include the base node itself.
     pub(super) fn new(root: Link<R>, counts: Counts) -> SlabBox<Self> {
         SlabBox::new(Base {
             header: Header::new(BASE),
@@ -168,26 +163,26 @@ impl<R: Release> Base<R> {
         })
     }
 
-    /// The root of the B+tree.
+    /// Returns the root of the B+tree.
     #[inline(always)]
     pub(super) fn root(&self) -> Node<'_, R> {
-        // SAFETY: a reference to a base node is had under a guard, or alone (CATREE-6), and it has
-        // a root.
+        // SAFETY: a reference to a base node exists only under a guard, or with exclusive access
+        // (CATREE-6), and the node has a root.
         unsafe { self.root.load() }
     }
 
-    /// The word that leads to the root. Stored to only under the lock.
+    /// Returns the link to the root, which is stored to only under the lock.
     #[inline(always)]
     pub(super) fn link(&self) -> &Link<R> {
         &self.root
     }
 
-    /// Bytes of memory of the node itself, without its finger.
+    /// Returns the bytes of memory of the node itself, without its finger.
     pub(super) fn bytes() -> usize {
         slab::block_size(size_of::<Self>())
     }
 
-    /// Bytes of memory of the node itself, and of its finger if it has one.
+    /// Returns the bytes of memory of the node itself, and of its finger if it has one.
     pub(super) fn bytes_with_finger(&self) -> usize {
         match self.has_finger() {
             true => Self::bytes() + slab::block_size(size_of::<Finger<R>>()),
@@ -195,13 +190,13 @@ impl<R: Release> Base<R> {
         }
     }
 
-    /// A guess unless the caller holds the lock.
+    /// Returns `true` if the node has a finger. A guess unless the caller holds the lock.
     #[inline]
     fn has_finger(&self) -> bool {
         !self.finger.load(Relaxed).is_null()
     }
 
-    /// Takes the lock, counting whether it was contended.
+    /// Takes the lock, and updates the statistics.
     #[inline]
     pub(super) fn lock(&self, gate: &Gate) -> Held<'_> {
         self.count_acquisition(gate.enter(&self.writers.lock))
@@ -215,7 +210,7 @@ impl<R: Release> Base<R> {
         Some(self.count_acquisition(taken))
     }
 
-    /// Counts an acquisition of the lock of writers, which waited or did not.
+    /// Counts an acquisition of the writers' lock, which waited or did not.
     #[inline]
     fn count_acquisition<'h>(&self, (held, waited): (Held<'h>, bool)) -> Held<'h> {
         let count = match waited {
@@ -230,37 +225,37 @@ impl<R: Release> Base<R> {
         self.writers.lock.try_lock()
     }
 
-    /// Counts what becomes visible, or is no longer. The caller holds the lock.
+    /// Counts records that become visible or invisible. The caller holds the lock.
     #[inline]
     pub(super) fn count(&self, more: Weight) {
         add(&self.writers.objects, more.objects);
         add(&self.writers.bytes, more.bytes);
     }
 
-    /// Counts records that an open batch has installed, or takes off those that are not of an open
-    /// batch any more. The caller holds the lock.
+    /// Counts records that an open batch has installed, or subtracts those whose batch has ended.
+    /// The caller holds the lock.
     #[inline]
     pub(super) fn count_pending(&self, more: i32) {
         let pending = self.pending().wrapping_add_signed(more);
         self.writers.pending.store(pending, Relaxed);
     }
 
-    /// The number of records of open batches that [is counted](Self::count_pending) here, a moment
-    /// old unless the caller holds the lock, or no thread is inside. It tells something only when
-    /// it is [added up](sum_pending) over all base nodes.
+    /// Returns the [count](Self::count_pending) of records of open batches, which may be outdated
+    /// unless the caller holds the lock, or no thread is inside. It is meaningful only when [added
+    /// up](sum_pending) over all base nodes.
     pub(super) fn pending(&self) -> u32 {
         self.writers.pending.load(Relaxed)
     }
 
-    /// Adds to the number of bytes what nodes have become larger by. The caller holds the lock.
+    /// Adds the growth of nodes to the number of bytes. The caller holds the lock.
     #[inline]
     pub(super) fn account_nodes(&self, bytes: i64) {
         add(&self.writers.node_bytes, bytes);
         add(&self.writers.bytes, bytes);
     }
 
-    /// The numbers, a moment old unless the caller holds the lock. Without the bytes of the node
-    /// itself.
+    /// Returns the numbers, without the bytes of the node itself. They may be outdated unless the
+    /// caller holds the lock.
     pub(super) fn counts(&self) -> Counts {
         Counts {
             objects: self.writers.objects.load(Relaxed),
@@ -273,37 +268,37 @@ impl<R: Release> Base<R> {
         }
     }
 
-    /// The statistics of the lock, a moment old unless the caller holds it.
+    /// Returns the statistics of the lock, which may be outdated unless the caller holds it.
     pub(super) fn statistics(&self) -> i32 {
         self.writers.lock.statistics()
     }
 
-    /// Takes the lock for a thread that counts records. The statistics stay as they are: more base
-    /// nodes would make counting dearer. Before such a thread changes a number it [counts its
-    /// turn](Self::count_turn).
+    /// Takes the lock for a thread that counts records. The statistics stay unchanged: more base
+    /// nodes would make counting more expensive. Before such a thread changes a number it [counts
+    /// its turn](Self::count_turn).
     pub(super) fn lock_to_count(&self, gate: &Gate) -> Held<'_> {
         gate.enter_uncounted(&self.writers.lock)
     }
 
-    /// Counts the turn of a thread whose way of locking has not. The caller holds the lock.
+    /// Counts the turn of a thread whose lock operation has not. The caller holds the lock.
     pub(super) fn count_turn(&self) {
         add_turn(&self.writers.uncontended);
     }
 
-    /// Returns `true` if inner nodes may have subtree counts, which writers have to keep right. The
+    /// Returns `true` if inner nodes may have subtree counts, which writers have to maintain. The
     /// caller holds the lock.
     #[inline]
     pub(super) fn counts_subtrees(&self) -> bool {
         self.counts_subtrees.load(Relaxed)
     }
 
-    /// Says that inner nodes may have subtree counts from now on. The caller holds the lock.
+    /// Records that inner nodes may have subtree counts from now on. The caller holds the lock.
     pub(super) fn set_counts_subtrees(&self) {
         self.counts_subtrees.store(true, Relaxed);
     }
 
-    /// Returns `true` if no writer came since the last call. The caller holds the lock, not
-    /// counting.
+    /// Returns `true` if no writer took the lock since the last call. The caller holds the lock,
+    /// uncounted.
     pub(super) fn was_idle(&self) -> bool {
         let acquired =
             self.writers.contended.load(Relaxed) + self.writers.uncontended.load(Relaxed);
@@ -312,31 +307,32 @@ impl<R: Release> Base<R> {
         before == acquired
     }
 
-    /// Returns `true` if the statistics say that it should be joined. The caller holds the lock.
+    /// Returns `true` if the statistics demand a join. The caller holds the lock.
     #[inline]
     pub(super) fn wants_to_join(&self, statistics: i32) -> bool {
         statistics < JOIN_BELOW && statistics < JOIN_BELOW << self.join_delay()
     }
 
-    /// The number of times that the threshold of joining is doubled.
+    /// Returns the number of times that the join threshold is doubled.
     pub(super) fn join_delay(&self) -> u32 {
         u32::from(self.writers.join_delay.load(Relaxed))
     }
 
-    /// The caller holds the lock, or has made the node.
+    /// Sets the number of times that the join threshold is doubled. The caller holds the lock, or
+    /// has made the node.
     pub(super) fn set_join_delay(&self, join_delay: u32) {
         let join_delay = join_delay.min(JOIN_DELAY_MOST) as u8;
         self.writers.join_delay.store(join_delay, Relaxed);
     }
 
-    /// Remembers which thread has written. The caller holds the lock.
+    /// Records the last writer. The caller holds the lock.
     #[inline]
     pub(super) fn set_writer(&self, guard: &Guard) {
         self.writers.writer.store(guard.thread_tag(), Relaxed);
     }
 
-    /// Returns `true` if it should not yet be joined with a neighbour because another thread than
-    /// that of this one has written there last. The caller holds both locks.
+    /// Returns `true` if a join with a neighbour should be put off because its last writer is
+    /// another thread than that of this node. The caller holds both locks.
     pub(super) fn puts_off_join_with(&self, other: &Self) -> bool {
         let writers = [self, other].map(|base| base.writers.writer.load(Relaxed));
         let put_off = self.writers.put_off.load(Relaxed);
@@ -347,38 +343,38 @@ impl<R: Release> Base<R> {
         puts_off
     }
 
-    /// Returns `true` if the finger likely leads to the place of the next key. A guess unless the
+    /// Returns `true` if the finger likely leads to the slot of the next key. A guess unless the
     /// caller holds the lock.
     #[inline]
     pub(super) fn expects_row(&self) -> bool {
         self.expects_row.load(Relaxed) != 0
     }
 
-    /// Says so. The caller holds the lock.
+    /// Sets whether the finger likely leads to the slot of the next key. The caller holds the lock.
     #[inline]
     pub(super) fn expect_row(&self, expects_row: bool) {
-        // All who pass have the line in their caches.
+        // Stored only on a change: all passing threads have the line in their caches.
         if self.expects_row() != expects_row {
             self.expects_row.store(u8::from(expects_row), Relaxed);
         }
     }
 
-    /// Asks for what a writer will write to when it has come to its leaf.
+    /// Prefetches the line that a writer will write to when it has reached its leaf.
     #[inline]
     pub(super) fn prefetch_for_writer(&self) {
         prefetch_to_write(&raw const self.writers);
     }
 
-    /// The finger, if there is one, for the holder of the lock.
+    /// Returns the finger, if there is one, to the holder of the lock.
     #[inline]
     pub(super) fn finger<'h>(&'h self, held: &'h mut Held<'_>) -> Option<&'h mut Finger<R>> {
         assert!(held.holds(&self.writers.lock));
         // SAFETY: the pointer is null or that of a box. The caller holds the lock (CATREE-7), and
-        // can call this once at a time, having borrowed `held`.
+        // the borrow of `held` makes the access exclusive.
         unsafe { self.finger.load(Relaxed).as_mut() }
     }
 
-    /// The finger, which is made if there is none, for the holder of the lock.
+    /// Returns the finger, which is made on first use, to the holder of the lock.
     pub(super) fn finger_or_new<'h>(&'h self, held: &'h mut Held<'_>) -> &'h mut Finger<R> {
         assert!(held.holds(&self.writers.lock));
         if !self.has_finger() {
@@ -388,7 +384,7 @@ impl<R: Release> Base<R> {
         self.finger(held).expect("it has just been made")
     }
 
-    /// Lets the finger point at nothing any more. To be called before leaves are replaced.
+    /// Lifts the finger off its leaf. Must be called before leaves are replaced.
     pub(super) fn lift_finger(&self, held: &mut Held<'_>) {
         self.expect_row(false);
         if let Some(finger) = self.finger(held) {
@@ -396,18 +392,18 @@ impl<R: Release> Base<R> {
         }
     }
 
-    /// Frees the finger, for the holder of the lock.
+    /// Frees the finger. The caller holds the lock.
     pub(super) fn forget_finger(&self, held: &mut Held<'_>) {
         assert!(held.holds(&self.writers.lock));
         if self.has_finger() {
             let finger = self.finger.swap(ptr::null_mut(), Relaxed);
-            // SAFETY: it comes from a box, and only the holder of the lock, which is the caller,
-            // uses it (CATREE-7).
+            // SAFETY: the finger comes from a box, and only the holder of the lock, which is the
+            // caller, uses it (CATREE-7).
             drop(unsafe { SlabBox::from_raw(finger) });
         }
     }
 
-    /// The place of the last write, for the holder of the lock.
+    /// Returns the spot of the last write to the holder of the lock.
     pub(super) fn last<'g>(&self, held: &Held<'_>, _guard: &'g Guard) -> Spot<'g, R> {
         assert!(held.holds(&self.writers.lock));
         let leaf = self.writers.last.load(Relaxed);
@@ -422,7 +418,7 @@ impl<R: Release> Base<R> {
         }
     }
 
-    /// Remembers where a write went. The caller holds the lock.
+    /// Records the spot of a write. The caller holds the lock.
     #[inline]
     pub(super) fn set_last(&self, spot: Spot<'_, R>) {
         let leaf = spot.leaf.map_or(ptr::null_mut(), Node::pointer);
@@ -436,7 +432,8 @@ impl<R: Release> Drop for Base<R> {
     fn drop(&mut self) {
         let finger = *self.finger.get_mut();
         if !finger.is_null() {
-            // SAFETY: it comes from a box, and no other thread has the node any more (CATREE-6).
+            // SAFETY: the finger comes from a box, and no other thread has the node any more
+            // (CATREE-6).
             drop(unsafe { SlabBox::from_raw(finger) });
         }
     }
@@ -452,7 +449,7 @@ impl<R: Release> Part for Base<R> {
     }
 }
 
-/// The number of records that open batches have installed, of numbers that are those of all base
+/// Returns the number of records that open batches have installed, from the counts of all base
 /// nodes at one moment.
 pub(super) fn sum_pending(pending: impl Iterator<Item = u32>) -> u32 {
     pending.fold(0, u32::wrapping_add)
@@ -477,5 +474,5 @@ fn add(number: &AtomicI64, more: i64) {
 #[cfg(not(loom))]
 const _: () = assert!(size_of::<Base<crate::record::Plain>>() == 128);
 
-// The place of the last write is in one byte, beside two flags.
+// The spot of the last write is in one byte, beside two flags.
 const _: () = assert!(LEAF << 2 <= 256);

@@ -1,12 +1,12 @@
-//! Going ahead of a batch: the nodes and records of its keys are fetched side by side.
+//! Batch prefetch: the nodes and records of a batch's keys are fetched concurrently.
 //!
-//! Each key of a batch is locked, looked at and changed on its own. On the way to its leaf a node
-//! is missed in the cache after the other, and then the record. The ways of different keys do not
-//! depend on each other, so here they are gone together: one level of the tree for all keys, then
-//! the next one. The nodes that the batch comes to later are in the cache.
+//! Each key of a batch is locked, read and changed separately. On the path to its leaf one node
+//! after the other misses the cache, and then the record. The paths of different keys are
+//! independent, so here they are walked together: one level of the tree for all keys, then the next
+//! one. The nodes that the batch visits later are then in the cache.
 //!
-//! Good for: keys that lie apart in a large tree. It costs the way once more, so it is not done
-//! where all is likely in the cache: in a small tree, and for keys that are side by side.
+//! Good for: distant keys in a large tree. It walks each path twice, so it is skipped when the
+//! nodes are likely in the cache: in a small tree, and for adjacent keys.
 
 use super::kind::Kind;
 use super::link::Node;
@@ -18,17 +18,17 @@ use crate::record::Release;
 use ats_sync::Guard;
 use ats_sync::model::LEAST_APPROACHED_LEVEL;
 
-/// The number of ways that are gone together: about as many misses as a processor has under way, of
+/// Number of paths walked together: about as many misses as a processor can have outstanding, with
 /// nodes of some lines each.
 const TOGETHER: usize = 8;
 
 impl<R: Release> Root<R> {
-    /// [`prefetch_batch`](crate::batch::Stepwise::prefetch_batch).
+    /// Implements [`prefetch_batch`](crate::batch::Stepwise::prefetch_batch).
     pub(super) fn prefetch_leaves(&self, keys: &[&[u8]], guard: &Guard) {
         for keys in keys.chunks(TOGETHER).filter(|keys| keys.len() > 1) {
             #[cfg(target_arch = "x86_64")]
             if has_avx2() {
-                // SAFETY: the processor has just said that it has these instructions.
+                // SAFETY: the check above has found that the processor has these instructions.
                 unsafe { self.prefetch_chunk_avx2(keys, guard) };
                 continue;
             }
@@ -42,12 +42,12 @@ impl<R: Release> Root<R> {
         self.prefetch_chunk::<Avx2>(keys, guard);
     }
 
-    /// For up to [`TOGETHER`] ascending keys.
+    /// Prefetches the paths of up to [`TOGETHER`] ascending keys.
     #[inline(always)]
     fn prefetch_chunk<C: Search>(&self, keys: &[&[u8]], guard: &Guard) {
         let mut nodes = [self.node(guard); TOGETHER];
         let nodes = &mut nodes[..keys.len()];
-        // Through route nodes, which stay in the cache.
+        // Route nodes need no prefetch: they stay in the cache.
         for (node, key) in nodes.iter_mut().zip(keys) {
             *node = self.base_for::<C>(key, guard).root();
         }
@@ -55,7 +55,7 @@ impl<R: Release> Root<R> {
         if nodes.iter().all(is_low) {
             return;
         }
-        // Base nodes differ in height, so some keys arrive before others.
+        // Base nodes differ in height, so some keys reach their leaf before others.
         while descend_one_level::<R, C>(nodes, keys) {}
         for (node, key) in nodes.iter().zip(keys) {
             if let Kind::Leaf(leaf) = node.kind() {
@@ -65,14 +65,14 @@ impl<R: Release> Root<R> {
     }
 }
 
-/// Goes from each inner node towards its key. Returns `true` if there was one.
+/// Descends from each inner node towards its key. Returns `true` if there was an inner node.
 #[inline(always)]
 fn descend_one_level<R: Release, C: Search>(nodes: &mut [Node<'_, R>], keys: &[&[u8]]) -> bool {
     if let (Some(first), Some(last)) = (nodes.first(), nodes.last())
         && first == last
         && let Kind::Inner(inner) = first.kind()
     {
-        // Keys between two keys that are led to the same child are led there, too.
+        // Keys between two that lead to the same child lead there, too.
         let place = inner.child_for::<C>(keys[0]);
         if place == inner.child_for::<C>(keys[keys.len() - 1]) {
             nodes.fill(inner.descend(place));

@@ -1,10 +1,10 @@
-//! Bisection over places, of which a comparison tells where a key is.
+//! Binary search over indices by a comparison function.
 
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// The place of a key among ascending ones, or the first place whose key is above it. `compare`
-/// says how the key at a place compares to it.
+/// Returns the index of a key among ascending ones, or the first index whose key is above it.
+/// `compare` compares the key at an index with the wanted one.
 #[inline(always)]
 pub(super) fn bisect(
     places: Range<usize>,

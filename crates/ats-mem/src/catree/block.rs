@@ -1,24 +1,22 @@
-//! The block of a leaf: the keys of records, and where the records are.
+//! Blocks of leaves: heads of keys, and slots for their records.
 //!
 //! ```text
 //! header | heads[N]  of keys that ascend, and of a few others | slots[N]  records, or tombstones
 //! ```
 //!
-//! The keys a block has never change. Its slots change in place, one atomic word each; and it can
-//! get more keys, at its end: one above all others, or up to [`TAIL`](Block::TAIL) others, in the
-//! order in which they come. They are its *tail*. When that is full, a copy with all keys in order
-//! replaces the block. So a reader needs no validation: whatever mixture of words it sees, each was
-//! true at some moment since the reader began. A lookup compares the head of its key with all
-//! heads, whatever their order; a walk, which needs the order, [sorts](super::leaf_order) the few
-//! keys of the tail in.
+//! The keys of a block never change. Its slots change in place, one atomic word each; and keys can
+//! be added at its end: one above all others, or up to [`TAIL`](Block::TAIL) others, in order of
+//! arrival. These are its *tail*. When the tail is full, a copy with all keys in order replaces the
+//! block. So a reader needs no validation: each word it reads was current at some moment since the
+//! reader began. A lookup compares the head of its key with all heads, in any order; a walk, which
+//! needs the order, [merges](super::leaf_order) the few keys of the tail.
 //!
-//! The BP-tree (H. Xu, A. Li, B. Wheatman, M. Marneni, P. Pandey, VLDB 2023) puts new keys into a
-//! part of a leaf that is not sorted, too; there it is a log before the sorted part, of which
-//! readers keep writers away by locks.
+//! The BP-tree (H. Xu, A. Li, B. Wheatman, M. Marneni, P. Pandey, VLDB 2023) puts new keys into an
+//! unsorted part of a leaf, too; there it is a log before the sorted part, and readers exclude
+//! writers by locks.
 //!
-//! Good for: searches, which compare numbers that lie side by side; inserts, of which one in nine
-//! copies. Bad at: few keys, for which most of the places are unused; so there are blocks of two
-//! [sizes](super::sizes).
+//! Good for: searches, which compare adjacent numbers; inserts, of which one in nine copies. Bad
+//! for: few keys, which leave most slots unused; so there are blocks of two [sizes](super::sizes).
 
 use super::bisect::bisect;
 use super::header::Header;
@@ -38,29 +36,29 @@ use ats_sync::Guard;
 use std::cmp::Ordering;
 use std::ptr;
 
-/// The block of a leaf that has room for `N` keys.
+/// The block of a leaf with room for `N` keys.
 #[repr(C, align(64))]
 pub(super) struct Block<R: Release, const N: usize> {
     keys: Heads<N>,
     slots: [Slot<R>; N],
 }
 
-/// The place at which a record was added.
+/// The part of a block to which a record was added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Added {
-    /// Above all others.
+    /// The end, above all others.
     Above,
-    /// To the tail.
+    /// The tail.
     Inside,
 }
 
 impl<R: Release, const N: usize> Block<R, N> {
-    /// Most keys of the tail. A copy moves a block, so with eight an insert moves a ninth of one;
-    /// more would make walks dearer, which sort them in.
+    /// Largest number of keys in the tail. A copy moves a block, so with eight an insert moves a
+    /// ninth of one on average; more would slow down walks, which merge them.
     const TAIL: usize = if N / 4 < TAIL_MOST { N / 4 } else { TAIL_MOST };
 
-    /// A block of these items, ascending, whose fences share `skip` bytes. Keys that are to come
-    /// will look like `like`, too, if it is given.
+    /// Builds a block of these ascending items, whose fences share `skip` bytes. If `like` is
+    /// given, later keys will resemble it, too.
     pub(super) fn build(skip: usize, items: &[Item<'_, R>], like: Option<&[u8]>) -> SlabBox<Self> {
         let key = |place: usize| items[place].key();
         let keys = match reuse_heads::<R, N>(skip, items) {
@@ -82,7 +80,7 @@ impl<R: Release, const N: usize> Block<R, N> {
         SlabBox::new(Block { keys, slots })
     }
 
-    /// Bytes of memory a block takes, without its records.
+    /// Returns the bytes of memory of a block, without its records.
     pub(super) fn bytes() -> usize {
         slab::block_size(size_of::<Self>())
     }
@@ -92,56 +90,56 @@ impl<R: Release, const N: usize> Block<R, N> {
         self.keys.len()
     }
 
-    /// Number of records (pending ones included, and removals not). Exact for the holder of the
-    /// lock.
+    /// Returns the number of records, including pending ones, but not removals. Exact for the
+    /// holder of the lock.
     #[inline]
     pub(super) fn live(&self) -> usize {
         self.len() - self.keys.header.tombstones()
     }
 
-    /// The word at a place below `len`.
+    /// Returns the word of a slot below `len`.
     #[inline(always)]
     pub(super) fn word(&self, place: usize) -> Word<R> {
         self.slots[place].load()
     }
 
-    /// The record at a place below `len`, if there is one (it may be pending).
+    /// Returns the record in a slot below `len`, if there is one (it may be pending).
     #[inline(always)]
     pub(super) fn record<'g>(&'g self, place: usize, _guard: &'g Guard) -> Option<&'g Record<R>> {
-        // SAFETY: the word is of this leaf, which lives as long as `'g` (CATREE-6).
+        // SAFETY: the word is from this leaf, which lives as long as `'g` (CATREE-6).
         unsafe { self.word(place).record() }
     }
 
-    /// Does what [`record`](Self::record) does, and returns a removal, too.
+    /// Like [`record`](Self::record), but returns removals, too.
     pub(super) fn any_record<'g>(
         &'g self,
         place: usize,
         _guard: &'g Guard,
     ) -> Option<&'g Record<R>> {
-        // SAFETY: the word is of this leaf, which lives as long as `'g` (CATREE-6).
+        // SAFETY: the word is from this leaf, which lives as long as `'g` (CATREE-6).
         unsafe { self.word(place).any_record() }
     }
 
-    /// Asks for the record at a place, if there is such a place.
+    /// Prefetches the record in a slot, if the slot exists.
     #[inline(always)]
     pub(super) fn prefetch_record(&self, place: usize) {
         if let Some(slot) = self.slots.get(place) {
-            // A hint: a tombstone, or an unused slot, does no harm.
-            // A short record lies in one line or in two.
+            // A hint: a tombstone or an unused slot is harmless. A short record is on one or two
+            // cache lines.
             let address = slot.peek().address();
             prefetch::<1, u8>(ptr::without_provenance(address));
             prefetch::<1, u8>(ptr::without_provenance(address + 32));
         }
     }
 
-    /// Asks for the record that `key` can have, as its head tells.
+    /// Prefetches the record that `key` may have according to its head.
     #[inline(always)]
     pub(super) fn prefetch_record_of<C: Search>(&self, key: &[u8]) {
         let candidates = self.keys.candidates::<C>(key);
         self.prefetch_record(candidates.trailing_zeros() as usize);
     }
 
-    /// The place of `key`, if the block has it.
+    /// Returns the slot of `key`, if the block has it.
     #[inline(always)]
     pub(super) fn find<C: Search>(&self, key: &[u8]) -> Option<usize> {
         let candidates = self.keys.candidates::<C>(key);
@@ -152,8 +150,8 @@ impl<R: Release, const N: usize> Block<R, N> {
         (candidates != 0 && self.compare_behind_head(place, key).is_eq()).then_some(place)
     }
 
-    /// Does what [`find`](Self::find) does, if several keys have the same head. Each record that is
-    /// looked at is likely a miss, so those that ascend are searched by bisection.
+    /// Like [`find`](Self::find), for several keys with the same head. Each record read is likely a
+    /// cache miss, so ascending ones are searched by bisection.
     #[inline(never)]
     fn find_among(&self, candidates: u64, key: &[u8]) -> Option<usize> {
         let first = candidates.trailing_zeros() as usize;
@@ -167,15 +165,14 @@ impl<R: Release, const N: usize> Block<R, N> {
         others.find(|place| compare(*place).is_eq())
     }
 
-    /// Compares the key at a place to `key`, if their heads are equal, and so is all that comes
-    /// before.
+    /// Compares the key of a slot with `key`, if their heads and all bytes before are equal.
     #[inline(always)]
     fn compare_behind_head(&self, place: usize, key: &[u8]) -> Ordering {
         let (word, start) = (self.word(place), self.keys.head_start());
         match word.key_len() {
             // The head completes the key, so only trailing zeros can make a difference.
             Some(len) if len <= start + size_of::<Head>() => len.cmp(&key.len()),
-            // SAFETY: the word is of this leaf (CATREE-6).
+            // SAFETY: the word is from this leaf (CATREE-6).
             _ => match unsafe { word.any_record() } {
                 Some(record) => compare_behind_heads(record.key(), key, start),
                 None => unreachable!("a head completes the key of a tombstone"),
@@ -183,8 +180,8 @@ impl<R: Release, const N: usize> Block<R, N> {
         }
     }
 
-    /// The key at a place below `len`, if it is short, the block alone tells it, and readers see
-    /// its record. `like` is a key that is led to the block.
+    /// Returns the key of a slot below `len`, if it is short, can be read from the block alone, and
+    /// readers see its record. `like` is a key that leads to the block.
     #[inline(always)]
     pub(super) fn tell(&self, place: usize, like: &[u8]) -> Option<ShortKey> {
         let word = self.word(place);
@@ -198,7 +195,7 @@ impl<R: Release, const N: usize> Block<R, N> {
         ShortKey::in_parts(like, skip, prefix, head, len)
     }
 
-    /// Compares the keys at two places.
+    /// Compares the keys of two slots.
     fn compare_places(&self, a: usize, b: usize) -> Ordering {
         let heads = self.keys.head(a).cmp(&self.keys.head(b));
         heads.then_with(|| self.compare_places_behind_heads(a, b))
@@ -207,7 +204,7 @@ impl<R: Release, const N: usize> Block<R, N> {
     #[cold]
     fn compare_places_behind_heads(&self, a: usize, b: usize) -> Ordering {
         let words = [a, b].map(|place| self.word(place));
-        // SAFETY: the words are of this leaf (CATREE-6).
+        // SAFETY: the words are from this leaf (CATREE-6).
         match words.map(|word| unsafe { word.any_record() }) {
             [Some(record), Some(other)] => {
                 compare_behind_heads(record.key(), other.key(), self.keys.head_start())
@@ -215,7 +212,7 @@ impl<R: Release, const N: usize> Block<R, N> {
             // The head completes at least one of them.
             _ => {
                 let [a, b] = words.map(|word| {
-                    // SAFETY: both words are of this leaf, which is borrowed and so outlives this
+                    // SAFETY: both words are from this leaf, which is borrowed and so outlives this
                     // use of the records (CATREE-6).
                     let record = unsafe { word.any_record() };
                     record.map_or_else(|| word.key_len(), |record| Some(record.key().len()))
@@ -225,7 +222,7 @@ impl<R: Release, const N: usize> Block<R, N> {
         }
     }
 
-    /// The places in the order of their keys, as of this moment. O(keys of the tail).
+    /// Returns the slots in the current order of their keys. O(keys of the tail).
     #[inline]
     pub(super) fn in_order(&self) -> LeafOrder {
         let len = self.len();
@@ -235,7 +232,7 @@ impl<R: Release, const N: usize> Block<R, N> {
         }
         #[cfg(target_arch = "x86_64")]
         if has_avx2()
-            // SAFETY: the processor has just said that it has these instructions.
+            // SAFETY: the check above has found that the processor has these instructions.
             && let Some(order) = unsafe { self.in_order_avx2(len, sorted) }
         {
             return order;
@@ -243,8 +240,8 @@ impl<R: Release, const N: usize> Block<R, N> {
         self.in_order_by_one(len, sorted)
     }
 
-    /// Returns the order that the heads alone tell, which are all compared at once. None if some
-    /// are equal, or have come meanwhile.
+    /// Returns the order by heads alone, which are all compared at once; `None` if some are equal,
+    /// or were added meanwhile.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,bmi2")]
     fn in_order_avx2(&self, len: usize, sorted: usize) -> Option<LeafOrder> {
@@ -254,12 +251,12 @@ impl<R: Release, const N: usize> Block<R, N> {
         for (rank, place) in ranks.iter_mut().zip(sorted..) {
             *rank = self.keys.rank_of_head(head(place));
         }
-        // Those of keys that have come meanwhile may be beyond.
+        // The ranks are wrong if keys were added meanwhile.
         if self.keys.has_grown(len) {
             return None;
         }
         let order = LeafOrder::of_ranks(len, ranks)?;
-        // A key with the head of one of the tail comes behind it in this order.
+        // A key of the tail is put before keys with the same head in this order.
         let mut pairs = ranks.iter().zip(sorted..);
         let ties =
             pairs.any(|(rank, place)| rank + 1 < len && head(order.place(rank + 1)) == head(place));
@@ -275,7 +272,7 @@ impl<R: Release, const N: usize> Block<R, N> {
         LeafOrder::of_ranks(len, &ranks).expect("no key is here twice")
     }
 
-    /// The index in this order of `key`, or of the first key above it.
+    /// Returns the index in this order of `key`, or of the first key above it.
     pub(super) fn index_of(&self, key: &[u8], order: &LeafOrder) -> Result<usize, usize> {
         order.search(|place| {
             let heads = self.keys.compare_head(place, key);
@@ -283,8 +280,7 @@ impl<R: Release, const N: usize> Block<R, N> {
         })
     }
 
-    /// Puts a word with a record into a slot of a key that the block has. The caller holds the
-    /// lock.
+    /// Stores a word with a record in the slot of an existing key. The caller holds the lock.
     #[inline]
     pub(super) fn put(&self, place: usize, word: Word<R>) {
         let slot = &self.slots[place];
@@ -296,7 +292,8 @@ impl<R: Release, const N: usize> Block<R, N> {
         slot.store(word);
     }
 
-    /// Puts a tombstone into the slot of a record if the key allows it. The caller holds the lock.
+    /// Replaces the record in a slot by a tombstone, if the key allows it. The caller holds the
+    /// lock.
     pub(super) fn put_tombstone(&self, place: usize, key: &[u8]) -> bool {
         let complete = key.len() <= self.keys.head_start() + size_of::<Head>();
         if complete {
@@ -305,12 +302,12 @@ impl<R: Release, const N: usize> Block<R, N> {
         complete
     }
 
-    /// Returns `true` if `key`, which is below the upper fence, can be put at the end in place. The
+    /// Returns `true` if `key`, which is below the upper fence, can be appended in place. The
     /// caller holds the lock.
     #[inline]
     pub(super) fn can_append(&self, key: &[u8], guard: &Guard) -> bool {
         let len = self.len();
-        // Above the last key means in the range, so only then the prefix says something.
+        // The prefix only matters for keys in the range, hence above the last key.
         (1..N).contains(&len)
             && self.keys.sorted_len(len) == len
             && self
@@ -319,12 +316,12 @@ impl<R: Release, const N: usize> Block<R, N> {
             && self.shares_prefix(key)
     }
 
-    /// Puts a record with a key that is not here at the end, if there is room, its key has the
-    /// prefix of the others, and it is above all of them or there is room in the tail. Says which.
-    /// The caller holds the lock.
+    /// Appends a record with a new key, if there is room, its key has the prefix of the others, and
+    /// it is above all of them or there is room in the tail. Returns which of these it was. The
+    /// caller holds the lock.
     pub(super) fn add(&self, record: &Record<R>) -> Option<Added> {
         let (len, key) = (self.len(), record.key());
-        // A first key gets in if its head completes it. Another one is better off in a copy, which
+        // A first key is added if its head completes it. Other keys are better off in a copy, which
         // has a prefix.
         let suits = len > 0 || key.len() <= self.keys.head_start() + size_of::<Head>();
         if !suits || len == N || !self.shares_prefix(key) {
@@ -351,9 +348,9 @@ impl<R: Release, const N: usize> Block<R, N> {
         })
     }
 
-    /// A copy with the record and without tail, if there is room and its key has the prefix of the
-    /// others; and the place of the record. It reads no record unless heads are equal. The caller
-    /// holds the lock.
+    /// Returns a copy with the record and without tail, if there is room and the key has the prefix
+    /// of the others; and the slot of the record. Reads no record unless heads are equal. The
+    /// caller holds the lock.
     pub(super) fn with_added(&self, record: &Record<R>) -> Option<(SlabBox<Self>, usize)> {
         let (len, key) = (self.len(), record.key());
         if len == 0 || len == N || !self.shares_prefix(key) {
@@ -381,40 +378,40 @@ impl<R: Release, const N: usize> Block<R, N> {
         key[self.keys.skip()..].starts_with(self.keys.prefix())
     }
 
-    /// The records, ascending, without tombstones, but with removals.
+    /// Returns the records, ascending, without tombstones, but with removals.
     pub(super) fn items(&self) -> Vec<Item<'_, R>> {
         let (order, start) = (self.in_order(), self.keys.head_start());
         let mut items = Vec::with_capacity(N + 1);
         items.extend((0..order.len()).filter_map(|index| {
             let place = order.place(index);
-            // SAFETY: the word is of this leaf, which is borrowed as long (CATREE-6).
+            // SAFETY: the word is from this leaf, which is borrowed as long (CATREE-6).
             unsafe { Item::of_leaf(self.word(place), self.keys.head(place), start) }
         }));
         items
     }
 
-    /// Returns `true` if a place has a record (a pending one included).
+    /// Returns `true` if a slot has a record, which may be pending.
     pub(super) fn is_live(&self, place: usize) -> bool {
         !self.word(place).is_gone()
     }
 
-    /// Returns `true` if a place has a record, or a removal.
+    /// Returns `true` if a slot has a record or a removal.
     pub(super) fn has_any(&self, place: usize) -> bool {
         !self.word(place).is_tombstone()
     }
 
-    /// Frees the records. Returns how many there were.
+    /// Frees the records, and returns their number.
     ///
     /// # Safety
-    /// No other code can reach them, and the leaf is not used afterwards. The moments of the tree
-    /// have not been dropped.
+    /// No other code may reach them, and the leaf must not be used afterwards. The moments of the
+    /// tree must not have been dropped.
     pub(super) unsafe fn free_records(&self) -> usize {
         let mut freed = 0;
         for place in (0..self.len()).filter(|place| self.has_any(*place)) {
             let address = self.slots[place].peek().address();
-            // SAFETY: the caller says that no other code can reach the record, and that the moments
-            // are there. It was given away to the store, so it came from a `RecordBox`, and it is
-            // freed here only (RECORD-2).
+            // SAFETY: the caller promises that no other code can reach the record, and that the
+            // moments have not been dropped. The record was given to the store, so it came from a
+            // `RecordBox`, and only this call frees it (RECORD-2).
             unsafe { free_alone::<R>(ptr::with_exposed_provenance_mut(address)) };
             freed += 1;
         }

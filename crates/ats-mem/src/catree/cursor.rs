@@ -1,15 +1,16 @@
-//! The last place of a thread: so that the next step of a walk need not begin at the root.
+//! Cursors: a thread's last position in a tree, so that the next step of a walk need not begin at
+//! the root.
 //!
-//! A chain of `next` calls asks for the key after the one it was just given. Each thread remembers
-//! a few leaves, one for each of the trees it walked last, with the place it gave out. The next
-//! call is served from there if
+//! A chain of `next` calls asks for the key after the one just returned. Each thread remembers a
+//! few leaves, one for each of the trees it walked last, with the slot of the key it returned. The
+//! next call is served from there if
 //!
-//! - the leaf is [still there](LeafHint), and the current one;
-//! - the key of the call is the one that was given out. It keeps its place in the leaf, also when
-//!   its record goes.
+//! - the leaf is [still alive](LeafHint), and the current one;
+//! - the key of the call is the one that was returned. It keeps its slot in the leaf, even when its
+//!   record is removed.
 //!
-//! Otherwise it goes down from the root. A cursor belongs to its thread: to set it writes nothing
-//! that others read. Erlang/OTP keeps one stack for each table instead, which one process can use
+//! Otherwise the call descends from the root. A cursor belongs to its thread: setting it writes no
+//! shared memory. Erlang/OTP keeps one stack for each table instead, which one process can use
 //! at a time, and none for its contention adapting trees.
 
 use super::header::NodePtr;
@@ -29,19 +30,18 @@ use std::ptr;
 #[derive(Clone, Copy)]
 struct Cursor {
     hint: LeafHint,
-    /// The node above, or null, and the place of the leaf there.
+    /// The parent, or null, and the index of the leaf there.
     parent: NodePtr,
     place: usize,
-    /// The place in the leaf, and its index in the order of the places, of which there were so
-    /// many.
+    /// The slot in the leaf, its index in the order of the slots, and their number.
     at: usize,
     index: usize,
     len: usize,
-    /// The key there, if it is short.
+    /// The key in that slot, if it is short.
     key: Option<ShortKey>,
 }
 
-/// A leaf, and where it hangs unless that is a base node.
+/// A leaf, with its parent and index unless the parent is a base node.
 pub(super) struct Hanging<'g, R: Release> {
     pub leaf: Leaf<'g, R>,
     pub parent: Option<(&'g Inner<R>, usize)>,
@@ -50,8 +50,8 @@ pub(super) struct Hanging<'g, R: Release> {
 copy_for_any_release!(Hanging);
 
 impl<R: Release> Hanging<'_, R> {
-    /// The leaf to the right under the same parent, if there is one, and if the parent is not being
-    /// replaced: then its children are those of this moment.
+    /// Returns the leaf to the right under the same parent, if there is one, and if the parent is
+    /// not being replaced, so that its children are current.
     pub(super) fn right(&self) -> Option<Self> {
         let (inner, place) = self.parent?;
         if place == inner.len() || inner.header().is_dead() {
@@ -66,7 +66,7 @@ impl<R: Release> Hanging<'_, R> {
         })
     }
 
-    /// Asks for the lines of the leaf to the right under the same parent.
+    /// Prefetches the leaf to the right under the same parent.
     #[inline(always)]
     pub(super) fn prefetch_right(&self) {
         if let Some((inner, place)) = self.parent {
@@ -75,14 +75,14 @@ impl<R: Release> Hanging<'_, R> {
     }
 }
 
-/// The place of a cursor: a leaf, its order, and the index there.
+/// The position of a cursor: a leaf, its order, and the index there.
 pub(super) struct Recalled<'g, R: Release> {
     pub here: Hanging<'g, R>,
     pub order: LeafOrder,
     pub index: usize,
 }
 
-/// The number of trees that a thread can walk in turns without forgetting its place.
+/// Number of trees that a thread can walk alternately without losing its position.
 const CURSORS: usize = 4;
 
 const UNSET: Cursor = Cursor {
@@ -113,8 +113,8 @@ fn with_cursor<T>(
     })
 }
 
-/// Remembers the leaf, and the index in its order, of a key that is given out. A key that is not
-/// short is not told.
+/// Records the leaf, and the index in its order, of a returned key. `key` is only given if it is
+/// short.
 #[inline(always)]
 pub(super) fn remember<R: Release>(
     identity: &Identity,
@@ -145,7 +145,7 @@ pub(super) fn remember<R: Release>(
     });
 }
 
-/// The leaf and the index of `key`, if that is where the cursor of this thread is.
+/// Returns the leaf and the index of `key`, if the cursor of this thread is there.
 #[inline(always)]
 pub(super) fn recall<'g, R: Release>(
     identity: &Identity,
@@ -154,8 +154,8 @@ pub(super) fn recall<'g, R: Release>(
 ) -> Option<Recalled<'g, R>> {
     let cursor = with_cursor(identity, |cursor, _| cursor.get());
     let leaf: Leaf<'g, R> = cursor.hint.recall(identity, guard)?;
-    // SAFETY: the parent was reachable when the leaf was, so it lives as long as this guard, too
-    // (EPOCH-5, CATREE-6). It belongs to this tree, hence has this type.
+    // SAFETY: the parent was reachable together with the leaf, so it lives as long as this guard,
+    // too (EPOCH-5, CATREE-6). It belongs to this tree, hence has this type.
     let inner = unsafe { cursor.parent.cast::<Inner<R>>().as_ref() };
     let at = cursor.at;
     let is_there = || match &cursor.key {
@@ -169,7 +169,7 @@ pub(super) fn recall<'g, R: Release>(
     }
     let parent = inner.map(|inner| (inner, cursor.place));
     let here = Hanging { leaf, parent };
-    // If no key has come, the order is what it was.
+    // The order is unchanged unless keys were added.
     if leaf.len() == cursor.len {
         let order = with_cursor(identity, |_, order| order.get());
         let index = cursor.index;

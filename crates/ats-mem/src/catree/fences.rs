@@ -1,11 +1,11 @@
-//! Ranges of keys.
+//! Fences: the bounds of the keys that lead to a node.
 
 use super::heads::common_prefix;
 use super::inner::Inner;
 use crate::record::Release;
 use ats_store::KeyRange;
 
-/// The bounds of a range of keys: the first that belongs to it, and the first that does not.
+/// The bounds of a range of keys: the first key inside, and the first key beyond.
 #[derive(Clone, Copy)]
 pub(super) struct Fences<'g> {
     pub low: Option<&'g [u8]>,
@@ -18,12 +18,12 @@ impl<'g> Fences<'g> {
         high: None,
     };
 
-    /// Returns `true` if all keys are within.
+    /// Returns `true` if all keys are within the range.
     pub(super) fn cover_all(&self) -> bool {
         self.low.is_none() && self.high.is_none()
     }
 
-    /// Returns `true` if a key can be within both these and a range.
+    /// Returns `true` if some key can be within both ranges.
     pub(super) fn meet(&self, key_range: &KeyRange<'_>) -> bool {
         let is_below = |low: Option<&[u8]>, high: Option<&[u8]>| {
             low.is_none_or(|low| high.is_none_or(|high| low < high))
@@ -31,7 +31,7 @@ impl<'g> Fences<'g> {
         is_below(self.low, key_range.high) && is_below(key_range.low, self.high)
     }
 
-    /// Number of bytes that all keys within begin with.
+    /// Returns the number of bytes that all keys within have in common at their beginning.
     pub(super) fn skip(&self) -> usize {
         match (self.low, self.high) {
             (Some(low), Some(high)) => common_prefix(low, high),
@@ -39,7 +39,7 @@ impl<'g> Fences<'g> {
         }
     }
 
-    /// From where this range begins to where another one ends.
+    /// Returns the range from the beginning of this one to the end of another one.
     pub(super) fn to(&self, other: Self) -> Self {
         Fences {
             low: self.low,
@@ -61,7 +61,7 @@ impl<'g> Fences<'g> {
         }
     }
 
-    /// The fences of a child of a node with these.
+    /// Returns the fences of a child of a node with these fences.
     #[inline(always)]
     pub(super) fn of_child<R: Release>(&self, inner: &'g Inner<R>, place: usize) -> Self {
         let mut fences = *self;

@@ -1,4 +1,4 @@
-//! The way of a reader: from the root to the leaf of a key, and to its record.
+//! Lookups: from the root to the leaf of a key, and to its record.
 
 use super::base::Base;
 use super::fences::Fences;
@@ -13,16 +13,16 @@ use super::simd_search::{Baseline, Search};
 use crate::record::{Record, Release};
 use ats_sync::Guard;
 
-/// A leaf and the range of keys that is led to it.
+/// A leaf, and the range of keys that lead to it.
 pub(super) struct Place<'g, R: Release> {
     pub leaf: Leaf<'g, R>,
     pub fences: Fences<'g>,
-    /// The node above, unless that is a base node.
+    /// The parent, unless that is a base node.
     pub parent: Option<PathNode<'g, R>>,
 }
 
 impl<R: Release> Root<R> {
-    /// The base node that `key` is led to.
+    /// Returns the base node that `key` leads to.
     #[inline(always)]
     pub(super) fn base_for<'g, C: Search>(&'g self, key: &[u8], guard: &'g Guard) -> &'g Base<R> {
         let mut node = self.node(guard);
@@ -35,7 +35,7 @@ impl<R: Release> Root<R> {
         }
     }
 
-    /// The leaf that `key` is led to.
+    /// Returns the leaf that `key` leads to.
     #[inline(always)]
     fn leaf_for<'g, C: Search>(&'g self, key: &[u8], guard: &'g Guard) -> Leaf<'g, R> {
         let mut node = self.node(guard);
@@ -58,14 +58,14 @@ impl<R: Release> Root<R> {
         leaf.record_of::<C>(key, guard)?.resolve(guard)
     }
 
-    /// `find`, compiled for processors with vectors of 256 bits.
+    /// Does the work of `find`, compiled for processors with vectors of 256 bits.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,bmi2")]
     pub(super) fn find_avx2<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
         self.find::<Avx2>(key, guard)
     }
 
-    /// The leaf and the place of `key`, if it is there.
+    /// Returns the leaf and the slot of `key`, if the tree has it.
     pub(super) fn place_of<'g>(
         &'g self,
         key: &[u8],
@@ -73,7 +73,7 @@ impl<R: Release> Root<R> {
     ) -> Option<(Leaf<'g, R>, usize)> {
         #[cfg(target_arch = "x86_64")]
         if has_avx2() {
-            // SAFETY: the processor has just said that it has these instructions.
+            // SAFETY: the check above has found that the processor has these instructions.
             return unsafe { self.place_of_avx2(key, guard) };
         }
         self.place_of_by::<Baseline>(key, guard)
@@ -95,11 +95,11 @@ impl<R: Release> Root<R> {
         Some((leaf, leaf.find::<C>(key)?))
     }
 
-    /// The leaf that `key` is led to, with its fences.
+    /// Returns the leaf that `key` leads to, with its fences.
     pub(super) fn place_for<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Place<'g, R> {
         #[cfg(target_arch = "x86_64")]
         if has_avx2() {
-            // SAFETY: the processor has just said that it has these instructions.
+            // SAFETY: the check above has found that the processor has these instructions.
             return unsafe { self.place_avx2(key, guard) };
         }
         self.place_by(guard, |inner| inner.child_for::<Baseline>(key))
@@ -111,7 +111,7 @@ impl<R: Release> Root<R> {
         self.place_by(guard, |inner| inner.child_for::<Avx2>(key))
     }
 
-    /// Walks down by `choose`, keeping the fences.
+    /// Descends along the children that `choose` selects, and tracks the fences.
     #[inline(always)]
     pub(super) fn place_by<'g>(
         &'g self,

@@ -1,4 +1,4 @@
-//! The finger of a base node, by which rows of ascending keys need no search.
+//! The finger of a base node, by which rows of ascending keys are inserted without a search.
 
 use super::block::Block;
 use super::sizes::LEAF;
@@ -6,18 +6,18 @@ use crate::record::Release;
 use ats_sync::Guard;
 use std::ptr::NonNull;
 
-/// The leaf at whose end a row of ascending keys goes on, so that the next one finds it without a
-/// search.
+/// A pointer to the leaf at whose end a row of ascending keys continues, so that the next key needs
+/// no search.
 #[repr(C, align(64))]
 pub(super) struct Finger<R: Release> {
-    /// Not dead (CATREE-7).
+    /// The leaf, which is not dead (CATREE-7).
     leaf: Option<NonNull<Block<R, LEAF>>>,
-    /// The length of the upper fence of the leaf in bytes, if it has one.
+    /// Length of the leaf's upper fence in bytes, if it has one.
     fence_len: Option<u8>,
     fence: [u8; FENCE_MOST],
 }
 
-/// A leaf whose upper fence is longer gets no finger.
+/// Length of an upper fence beyond which a leaf gets no finger.
 const FENCE_MOST: usize = 46;
 
 impl<R: Release> Finger<R> {
@@ -27,7 +27,7 @@ impl<R: Release> Finger<R> {
         fence: [0; FENCE_MOST],
     };
 
-    /// Points at a leaf, which is not dead, unless its upper fence is too long.
+    /// Points the finger at a leaf, which is not dead, unless its upper fence is too long.
     pub(super) fn point(&mut self, leaf: &Block<R, LEAF>, high: Option<&[u8]>) {
         let Some(high) = high else {
             (self.leaf, self.fence_len) = (Some(leaf.into()), None);
@@ -40,12 +40,12 @@ impl<R: Release> Finger<R> {
         (self.leaf, self.fence_len) = (Some(leaf.into()), Some(high.len() as u8));
     }
 
-    /// Points at nothing any more.
+    /// Lifts the finger off its leaf.
     pub(super) fn lift(&mut self) {
         self.leaf = None;
     }
 
-    /// One leaf has been replaced by another, of the same range.
+    /// Follows the replacement of one leaf by another of the same range.
     pub(super) fn follow(&mut self, old: &Block<R, LEAF>, new: &Block<R, LEAF>) {
         if self.points_at(old) {
             self.leaf = Some(new.into());
@@ -56,7 +56,7 @@ impl<R: Release> Finger<R> {
         self.leaf == Some(leaf.into())
     }
 
-    /// The leaf, if the range of the leaf does not end before `key`.
+    /// Returns the leaf, if its range does not end before `key`.
     #[inline]
     pub(super) fn leaf_below<'g>(
         &self,

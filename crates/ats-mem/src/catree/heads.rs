@@ -1,17 +1,16 @@
-//! Finding a key in a node by its heads.
+//! Heads: fixed-size parts of keys, by which a node is searched.
 //!
 //! A *head* is eight bytes of a key as one number, so that a whole node is searched by comparing
-//! numbers that lie side by side: the lines of a node are fetched together instead of one after the
-//! other, and no key outside the node is touched. Heads start behind what all keys of a node have
-//! in common:
+//! adjacent numbers: the cache lines of a node are fetched together instead of one after the other,
+//! and no key outside the node is read. Heads start after the common bytes of all keys of a node:
 //!
-//! - `skip` bytes are common to the fences of the node, hence to every key that is led to it; they
+//! - `skip` bytes are common to the fences of the node, hence to every key that leads to it; they
 //!   need no comparison.
-//! - `prefix` bytes are common to all keys in the node, and kept in it, as a key that is led to the
-//!   node may differ there.
+//! - `prefix` bytes are common to all keys in the node, and stored in it, because a key that leads
+//!   to the node may differ there.
 //!
-//! The idea of heads is that of the "poor man's normalized keys" of Graefe and Larson (2001);
-//! prefix truncation is Bayer and Unterauer's prefix B-tree (1977).
+//! Heads are the "poor man's normalized keys" of Graefe and Larson (2001); prefix truncation is
+//! that of Bayer and Unterauer's prefix B-tree (1977).
 
 use super::bisect::bisect;
 use super::header::Header;
@@ -21,48 +20,47 @@ use ats_sync::shim::atomic::{AtomicU8, Ordering::Acquire, Ordering::Release};
 use std::cmp::Ordering;
 #[cfg(target_arch = "x86_64")]
 use std::sync::atomic::compiler_fence;
-// Not the shim's: what is read from heads counts only below a length that was read with `Acquire`.
+// Atomics that bypass the shim: heads count only below a length that was read with `Acquire`.
 use ats_sync::count::atomic::{AtomicI64, AtomicU8 as PlainU8, Ordering::Relaxed};
 
 /// Eight bytes of a key, as a number whose signed order is the order of the bytes.
 pub(super) type Head = i64;
 
-/// The head that fills unused places: greater than or equal to every other.
+/// The head of unused slots: greater than or equal to every other.
 pub(super) const HEAD_MAX: Head = i64::MAX;
 
-/// Most bytes a node keeps of the common prefix of its keys.
+/// Largest number of bytes of the common prefix that a node stores.
 pub(super) const PREFIX_MAX: usize = 23;
 
-/// Eight bytes of `key` from `at` on, the missing ones taken as zero.
+/// Returns eight bytes of `key` from `at` on; missing bytes are zero.
 #[inline(always)]
 pub(super) fn head_at(key: &[u8], at: usize) -> Head {
     (bits_at(key, at) ^ 1 << 63) as i64
 }
 
-/// The bytes of which a head is made, as a number whose unsigned order is theirs.
+/// Returns the bytes of a head, as a number whose unsigned order is that of the bytes.
 #[inline(always)]
 pub(super) fn bits_of(head: Head) -> u64 {
     (head ^ 1 << 63) as u64
 }
 
-/// Compares two keys whose heads, which begin at `start`, are equal, and so is all that comes
-/// before the heads.
+/// Compares two keys whose heads, which begin at `start`, and all bytes before are equal.
 #[inline(always)]
 pub(super) fn compare_behind_heads(a: &[u8], b: &[u8], start: usize) -> Ordering {
     let from = start + size_of::<Head>();
     match (a.get(from..), b.get(from..)) {
         (Some(a), Some(b)) if !a.is_empty() && !b.is_empty() => a.cmp(b),
-        // The head completes one of them, and what the other has more in it is zeros.
+        // The head completes one of them, and the further bytes of the other in it are zeros.
         _ => a.len().cmp(&b.len()),
     }
 }
 
-/// Number of leading bytes two keys share.
+/// Returns the number of leading bytes that two keys share.
 pub(super) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(x, y)| x == y).count()
 }
 
-/// Makes the heads of so many places, and those that fill the others.
+/// Makes the heads of `len` slots, and fills the others.
 #[inline(always)]
 fn fill_heads<const N: usize>(len: usize, head: impl Fn(usize) -> Head) -> [AtomicI64; N] {
     std::array::from_fn(|place| {
@@ -73,31 +71,30 @@ fn fill_heads<const N: usize>(len: usize, head: impl Fn(usize) -> Head) -> [Atom
     })
 }
 
-/// The places that the heads of a node leave for a key.
+/// The positions that the heads of a node leave for a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Range {
-    /// Keys before this place are smaller.
+    /// Keys before this index are smaller.
     pub start: usize,
-    /// Keys from this place on are greater; between `start` and `end` heads are equal and only the
-    /// whole keys can tell.
+    /// Keys from this index on are greater; between `start` and `end` heads are equal, and the
+    /// whole keys must be compared.
     pub end: usize,
 }
 
 /// The common prefix and the heads of a node.
 ///
-/// Nothing changes but that heads are pushed at the end, by one writer at a time: first the head,
-/// then the length. So what lies below a length that was read never changes. Of a leaf the first
-/// heads ascend; a few that came later, its *tail*, follow in the order in which they came. The
-/// heads of an inner node all ascend.
+/// The only change is a push at the end, by one writer at a time: first the head, then the length.
+/// So heads below a length that was read never change. The first heads of a leaf ascend; a few
+/// later ones, its *tail*, follow in order of arrival. The heads of an inner node all ascend.
 #[repr(C)]
 pub(super) struct Heads<const N: usize> {
-    /// That of the node; here because it fills the place that is left.
+    /// The header of the node, here because it fills the space left on the line.
     pub header: Header,
     /// Number of keys.
     len: AtomicU8,
-    /// Bytes after `skip` that all keys here share; kept in `prefix`.
+    /// Number of bytes after `skip` that all keys here share; stored in `prefix`.
     prefix_len: u8,
-    /// Bytes every key led here shares; not compared.
+    /// Number of bytes that every key leading here shares; not compared.
     skip: u32,
     prefix: [u8; PREFIX_MAX],
     /// Number of heads before the tail. Stored before the length.
@@ -106,8 +103,8 @@ pub(super) struct Heads<const N: usize> {
 }
 
 impl<const N: usize> Heads<N> {
-    /// The heads of `len` ascending keys that all begin with the same `skip` bytes. The prefix is
-    /// one that `like` has, too.
+    /// Makes the heads of `len` ascending keys that all begin with the same `skip` bytes. The
+    /// prefix is shared by `like`, too.
     pub(super) fn new<'k>(
         header: Header,
         skip: usize,
@@ -133,7 +130,8 @@ impl<const N: usize> Heads<N> {
         })
     }
 
-    /// These ascending heads, of keys that begin as `key` up to `start`, where the heads begin.
+    /// Wraps these ascending heads, of keys that begin like `key` up to `start`, where the heads
+    /// begin.
     pub(super) fn of_heads(
         header: Header,
         skip: usize,
@@ -169,8 +167,8 @@ impl<const N: usize> Heads<N> {
         }
     }
 
-    /// Heads for keys that begin as those here, with so many tombstones as here: the head that
-    /// `head` gives for each of `len` places, which ascend. The caller holds the lock.
+    /// Makes heads for keys that begin like those here, with the same number of tombstones. `head`
+    /// returns the head of each of `len` slots, which ascend. The caller holds the lock.
     pub(super) fn like(&self, len: usize, head: impl Fn(usize) -> Head) -> Self {
         assert!(len <= N, "a node holds at most {N} keys");
         Heads {
@@ -184,8 +182,8 @@ impl<const N: usize> Heads<N> {
         }
     }
 
-    /// Adds the head of a key that is not here: one above all others, if none is in the tail, or
-    /// else one for the tail. There must be room, and no other writer.
+    /// Appends the head of a new key: one above all others, if the tail is empty, or else one for
+    /// the tail. There must be room, and no other writer.
     pub(super) fn push(&self, head: Head, is_above: bool) {
         let len = self.len();
         self.heads[len].store(head, Relaxed);
@@ -195,60 +193,61 @@ impl<const N: usize> Heads<N> {
         self.len.store(len as u8 + 1, Release);
     }
 
-    /// The number of heads, of those that there were, that are before the tail.
+    /// Returns the number of heads before the tail, among the first `len`.
     #[inline(always)]
     pub(super) fn sorted_len(&self, len: usize) -> usize {
-        // More only if there is no tail, and heads have been pushed since the length was read.
+        // The stored number exceeds `len` only if there is no tail, and heads have been pushed
+        // since the length was read.
         usize::from(self.sorted.load(Relaxed)).min(len)
     }
 
-    /// The head at a place below `len`.
+    /// Returns the head of a slot below `len`.
     pub(super) fn head(&self, place: usize) -> Head {
         self.heads[place].load(Relaxed)
     }
 
-    /// The number of heads that are below one, in whatever order they are. Others that come
-    /// meanwhile may count: see [`has_grown`](Self::has_grown).
+    /// Returns the number of heads below a given one, in any order. Heads pushed meanwhile may
+    /// count, too: see [`has_grown`](Self::has_grown).
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(super) fn rank_of_head(&self, head: Head) -> usize {
         super::simd_search::Avx2::below(&self.heads, head)
     }
 
-    /// Returns `true` if a head has come, or is about to come, since there were this many.
+    /// Returns `true` if heads have been pushed, or one is being pushed, beyond the first `len`.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(super) fn has_grown(&self, len: usize) -> bool {
-        // The heads were read before: processors with vectors of ours do not exchange loads.
+        // The heads were read before: processors with these vectors do not reorder loads.
         compiler_fence(Acquire);
         let next = self.heads.get(len).map(|next| next.load(Relaxed));
         self.len() != len || next.is_some_and(|next| next != HEAD_MAX)
     }
 
-    /// Number of keys.
+    /// Returns the number of keys.
     #[inline(always)]
     pub(super) fn len(&self) -> usize {
         self.len.load(Acquire) as usize
     }
 
-    /// Bytes that every key led here shares, and that are not compared.
+    /// Returns the number of bytes that every key leading here shares, and that are not compared.
     pub(super) fn skip(&self) -> usize {
         self.skip as usize
     }
 
-    /// The bytes that follow them in every key that is here.
+    /// Returns the bytes that follow the skipped ones in every key here.
     pub(super) fn prefix(&self) -> &[u8] {
         &self.prefix[..self.prefix_len as usize]
     }
 
-    /// The beginning of the heads in a key.
+    /// Returns the start of the heads in a key.
     #[inline(always)]
     pub(super) fn head_start(&self) -> usize {
         self.skip as usize + self.prefix_len as usize
     }
 
-    /// Compares `key` to the keys here by the bytes with which these all begin. It is equal for
-    /// nearly every key that is looked for, and mostly short: then without a call of `memcmp`.
+    /// Compares `key` with the common prefix of the keys here. It is equal for nearly every lookup,
+    /// and mostly short: then without a call of `memcmp`.
     #[inline(always)]
     fn compare_prefix(&self, key: &[u8]) -> Ordering {
         let (skip, len) = (self.skip as usize, self.prefix_len as usize);
@@ -271,7 +270,7 @@ impl<const N: usize> Heads<N> {
         }
     }
 
-    /// The places whose heads are that of a key, as bits; none if the key does not begin as the
+    /// Returns the slots with the head of a key, as bits; none if the key does not begin like the
     /// keys here.
     #[inline(always)]
     pub(super) fn candidates<C: Search>(&self, key: &[u8]) -> u64 {
@@ -280,12 +279,12 @@ impl<const N: usize> Heads<N> {
         if self.prefix_len > 0 && self.compare_prefix(key).is_ne() {
             return 0;
         }
-        // Unused places have a head that a key can have, too, and one may be being pushed since the
-        // length was read.
+        // Unused slots have a head that a key can have, too, and another may be being pushed since
+        // the length was read.
         C::equal(&self.heads, head_at(key, self.head_start())) & ((1 << len) - 1)
     }
 
-    /// Compares `key` to the key at a place, if their heads differ or begin differently.
+    /// Compares `key` with the key of a slot, if their prefixes or heads differ.
     #[inline]
     pub(super) fn compare_head(&self, place: usize, key: &[u8]) -> Ordering {
         let prefix = match self.prefix_len {
@@ -295,7 +294,7 @@ impl<const N: usize> Heads<N> {
         prefix.then_with(|| self.head(place).cmp(&head_at(key, self.head_start())))
     }
 
-    /// Narrows the places where `key` can be, of an inner node.
+    /// Narrows the positions of `key` in an inner node.
     #[inline(always)]
     pub(super) fn locate<C: Search>(&self, key: &[u8]) -> Range {
         let len = self.len();
@@ -312,8 +311,8 @@ impl<const N: usize> Heads<N> {
             }
         }
         let head = head_at(key, self.head_start());
-        // The unused places hold the greatest head, but one may be being pushed since the length
-        // was read.
+        // Unused slots have the greatest head, but another may be being pushed since the length was
+        // read.
         let start = C::below(&self.heads, head).min(len);
         let mut end = start;
         while end < len && self.heads[end].load(Relaxed) == head {
@@ -322,8 +321,8 @@ impl<const N: usize> Heads<N> {
         Range { start, end }
     }
 
-    /// The place of `key` in an inner node or, if it is not there, the place where it would be.
-    /// `compare` says how the key at a place compares to it if their heads are equal.
+    /// Returns the index of `key` in an inner node, or the index where it would be. `compare`
+    /// compares the key at an index with it if their heads are equal.
     #[inline(always)]
     pub(super) fn search<C: Search>(
         &self,
@@ -360,8 +359,8 @@ mod tests {
         }
     }
 
-    /// The head comes before the length: a reader in between must not look at the place of the key,
-    /// where there may be nothing yet.
+    /// The head is stored before the length: a reader in between must not read the slot of the key,
+    /// which may still be empty.
     #[test]
     fn a_head_that_is_being_pushed_is_not_looked_at() {
         let keys = [2u64, 4, 6].map(u64::to_be_bytes);
@@ -380,7 +379,7 @@ mod tests {
         }
     }
 
-    /// Heads and what is behind them order keys as their bytes do, zeros at the end included.
+    /// Heads and the bytes after them order keys like their bytes, trailing zeros included.
     #[test]
     fn what_is_behind_equal_heads_decides() {
         let tails: Vec<Vec<u8>> = (0..12)

@@ -1,5 +1,4 @@
-//! Inner nodes, of which also the route is made: separators, ascending, and the children between
-//! them.
+//! Inner nodes and route nodes: ascending separators, and the children between them.
 //!
 //! ```text
 //! header | heads[64]  separators ascending | children[64] | separators as bytes
@@ -20,7 +19,7 @@ use crate::slab::{self, SlabBox};
 #[repr(C, align(64))]
 pub(super) struct Inner<R: Release> {
     keys: Heads<{ FANOUT + 1 }>,
-    /// Those up to the number of separators lead to nodes.
+    /// Children. Those up to the number of separators lead to nodes.
     children: [Link<R>; FANOUT + 1],
     /// End of each separator in `bytes`.
     ends: [u32; FANOUT],
@@ -29,7 +28,7 @@ pub(super) struct Inner<R: Release> {
     pub subtree_counts: SubtreeCounts,
 }
 
-/// Cache lines of the heads and the children of an inner node.
+/// Number of cache lines of the heads and the children of an inner node.
 const INNER_LINES: usize = std::mem::offset_of!(Inner<Plain>, ends) / 64;
 
 impl<R: Release> Inner<R> {
@@ -38,7 +37,7 @@ impl<R: Release> Inner<R> {
         &self.keys.header
     }
 
-    /// An inner node, or a route node; `separators[i]` is the least key that may be under
+    /// Builds an inner node or a route node; `separators[i]` is the smallest key that may be under
     /// `children[i + 1]`.
     pub(super) fn build(
         level: u8,
@@ -80,7 +79,7 @@ impl<R: Release> Inner<R> {
     }
 
     pub(super) fn separators(&self) -> Vec<&[u8]> {
-        // There is room for one more, which most callers add.
+        // Room for one more, which most callers add.
         let mut separators = Vec::with_capacity(FANOUT + 1);
         separators.extend((0..self.len()).map(|place| self.separator(place)));
         separators
@@ -92,17 +91,17 @@ impl<R: Release> Inner<R> {
         children
     }
 
-    /// The child at a place, which is at most `len`.
+    /// Returns the child at an index, which is at most `len`.
     #[inline(always)]
     pub(super) fn child(&self, place: usize) -> Node<'_, R> {
         debug_assert!(place <= self.len());
-        // SAFETY: a reference to an inner node is had under a guard, or alone (CATREE-6), and it
-        // has so many children.
+        // SAFETY: a reference to an inner node exists only under a guard, or with exclusive access
+        // (CATREE-6), and the node has this many children.
         unsafe { self.children[place].load() }
     }
 
-    /// The child at a place, which the caller goes to next. Where it is a leaf, all of its lines
-    /// are asked for at once: none of them is likely in the cache.
+    /// Returns the child at an index, which the caller visits next. If it is a leaf, all its lines
+    /// are prefetched at once, because they are rarely in the cache.
     #[inline(always)]
     pub(super) fn descend(&self, place: usize) -> Node<'_, R> {
         let child = self.child(place);
@@ -114,19 +113,19 @@ impl<R: Release> Inner<R> {
         child
     }
 
-    /// Asks for the lines of the child at a place, if there is one.
+    /// Prefetches the child at an index, if there is one.
     pub(super) fn prefetch_child(&self, place: usize) {
         if place <= self.len() {
             let _ = self.descend(place);
         }
     }
 
-    /// The word that leads to a child. Stored to only under the lock.
+    /// Returns the link to a child, which is stored to only under the lock.
     pub(super) fn link(&self, place: usize) -> &Link<R> {
         &self.children[place]
     }
 
-    /// The child under which `key` is.
+    /// Returns the index of the child that `key` leads to.
     #[inline(always)]
     pub(super) fn child_for<C: Search>(&self, key: &[u8]) -> usize {
         match self.search::<C>(key) {
@@ -135,7 +134,7 @@ impl<R: Release> Inner<R> {
         }
     }
 
-    /// The child under which the keys just below `key` are.
+    /// Returns the index of the child with the keys just below `key`.
     pub(super) fn child_below(&self, key: &[u8]) -> usize {
         self.search::<Baseline>(key).unwrap_or_else(|place| place)
     }
@@ -147,8 +146,8 @@ impl<R: Release> Inner<R> {
         })
     }
 
-    /// Takes over the subtree counts that the old node `from` has of children that this one has as
-    /// well.
+    /// Takes over the subtree counts of the children that this node shares with the old node
+    /// `from`.
     pub(super) fn inherit_counts(&self, from: &Self) {
         if from.subtree_counts.are_unknown() {
             return;

@@ -1,24 +1,24 @@
-//! Records on their way from one leaf to another.
+//! Items: records being moved from one leaf to another.
 
 use super::heads::{HEAD_MAX, Head, PREFIX_MAX, common_prefix, head_at};
 use super::link::copy_for_any_release;
 use super::slot::Word;
 use crate::record::{Record, Release};
 
-/// A record on its way from one leaf to another.
+/// A record being moved from one leaf to another.
 pub(super) struct Item<'r, R: Release> {
     record: &'r Record<R>,
-    /// The word that a slot holds of it.
+    /// The word of its slot.
     word: Word<R>,
     head: Head,
-    /// The beginning of the head in the key, if it is known.
+    /// Start of the head in the key, if it is known.
     start: Option<usize>,
 }
 
 copy_for_any_release!(Item);
 
 impl<'r, R: Release> Item<'r, R> {
-    /// A record that comes from no leaf.
+    /// Creates the item of a record that comes from no leaf.
     pub(super) fn new(record: &'r Record<R>) -> Self {
         Item {
             record,
@@ -28,15 +28,15 @@ impl<'r, R: Release> Item<'r, R> {
         }
     }
 
-    /// The record of a word of a leaf in which its head begins at `start`, if the word has a
+    /// Creates the item of a word from a leaf in which heads begin at `start`, if the word has a
     /// record.
     ///
     /// # Safety
-    /// As for [`Word::record`].
+    /// The same as for [`Word::record`].
     pub(super) unsafe fn of_leaf(word: Word<R>, head: Head, start: usize) -> Option<Self> {
         Some(Item {
-            // SAFETY: the caller says that the word is of a leaf that lives as long as `'r`, which
-            // is what `Word::record` asks for (CATREE-6).
+            // SAFETY: the caller promises that the word is from a leaf that lives as long as `'r`,
+            // as `Word::record` demands (CATREE-6).
             record: unsafe { word.any_record() }?,
             word,
             head,
@@ -44,21 +44,21 @@ impl<'r, R: Release> Item<'r, R> {
         })
     }
 
-    /// The word that a slot holds of it.
+    /// Returns the word of its slot.
     pub(super) fn word(&self) -> Word<R> {
         self.word
     }
 
-    /// The key.
+    /// Returns the key.
     pub(super) fn key(&self) -> &'r [u8] {
         self.record.key()
     }
 }
 
-/// Reuses the heads that items had in their leaves, if they will do: they begin at one place and
-/// tell the keys apart, all of which begin with `skip` bytes that are not compared. Then the
-/// records, which are not likely in the cache, need not be asked. Returns the place where the heads
-/// begin, and the heads.
+/// Reuses the heads that items had in their leaves, if they begin at the same offset and
+/// distinguish the keys, all of which begin with `skip` bytes that are not compared. Then the
+/// records, which are rarely in the cache, need not be read. Returns the start of the heads, and
+/// the heads.
 pub(super) fn reuse_heads<R: Release, const N: usize>(
     skip: usize,
     items: &[Item<'_, R>],
@@ -66,7 +66,7 @@ pub(super) fn reuse_heads<R: Release, const N: usize>(
     let start = items.iter().find_map(|item| item.start)?;
     let fits = (skip..=skip + PREFIX_MAX).contains(&start);
     let (first, last) = (items.first()?, items.last()?);
-    // Items of two leaves can have heads from the same place on behind different beginnings.
+    // Items of two leaves can have heads at the same offset after different prefixes.
     if !fits || common_prefix(first.key(), last.key()) < start {
         return None;
     }

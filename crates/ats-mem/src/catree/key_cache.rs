@@ -1,12 +1,10 @@
-//! The places at which a thread has found keys lately, so that a key that it asks for again and
-//! again is found without a search.
+//! A thread's cache of recently found keys, so that keys it looks up repeatedly need no search.
 //!
-//! A thread that changes counters comes to the same few keys all the time, and the way through the
-//! nodes is most of what it does. Each thread remembers some hundred leaves and places, by the last
-//! bytes of the key: [leaves](super::leaf_hint) that are still there, in which a key keeps its
-//! place.
+//! A thread that changes counters visits the same few keys all the time, and the search is most of
+//! its work. Each thread remembers some hundred leaves and slots, by the last bytes of the key:
+//! [leaves](super::leaf_hint) that are still alive, in which a key keeps its slot.
 //!
-//! Good for: few keys, of large trees, while little is retired. Else it costs a few nanoseconds
+//! Good for: few keys of large trees, while little is retired. Otherwise it costs a few nanoseconds
 //! more than a search.
 
 use super::leaf_hint::{Identity, LeafHint};
@@ -35,12 +33,12 @@ constants_of_threads! {
     static KEY_CACHE: KeyCache = [const { Cell::new(NONE) }; CACHED_KEYS];
 }
 
-/// The place of a key in the cache.
+/// Returns the index of a key in the cache.
 #[inline(always)]
 fn index_of(key: &[u8], identity: &Identity) -> usize {
     let tail = bits_at(key, key.len().saturating_sub(8));
     let product = (tail ^ identity.number()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    // The highest bits: those of short keys are high, and do not reach the others.
+    // The highest bits are used: the bits of short keys are high, and do not reach the lower ones.
     (product >> (u64::BITS - CACHED_KEYS.ilog2())) as usize
 }
 

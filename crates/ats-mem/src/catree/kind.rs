@@ -1,4 +1,4 @@
-//! The kinds of nodes.
+//! Node types.
 
 use super::base::Base;
 use super::block::Block;
@@ -9,19 +9,19 @@ use super::link::{Node, NodeType};
 use super::sizes::{LEAF, SMALL};
 use crate::record::Release;
 
-/// A node as what it is.
+/// A reference to a node by its type.
 pub(super) enum Kind<'n, R: Release> {
     Leaf(Leaf<'n, R>),
-    /// Also a route node.
+    /// An inner node or a route node.
     Inner(&'n Inner<R>),
     Base(&'n Base<R>),
 }
 
-// SAFETY: a `Block` begins with its heads, and these with a header of level 0 that does not say
-// that it is small.
+// SAFETY: a `Block` begins with its heads, and these with a header of level 0 that is not marked as
+// small.
 unsafe impl<R: Release> NodeType<R> for Block<R, LEAF> {}
-// SAFETY: a small `Block` begins with its heads, and these with a header of level 0 that says that
-// it is small.
+// SAFETY: a small `Block` begins with its heads, and these with a header of level 0 that is marked
+// as small.
 unsafe impl<R: Release> NodeType<R> for Block<R, SMALL> {}
 // SAFETY: an `Inner` begins with its heads, and these with a header of neither level 0 nor `BASE`.
 unsafe impl<R: Release> NodeType<R> for Inner<R> {}
@@ -29,11 +29,11 @@ unsafe impl<R: Release> NodeType<R> for Inner<R> {}
 unsafe impl<R: Release> NodeType<R> for Base<R> {}
 
 impl<'n, R: Release> Node<'n, R> {
-    /// The node as what it is.
+    /// Returns the node by its type.
     #[inline(always)]
     pub(super) fn kind(self) -> Kind<'n, R> {
         let node = self.pointer();
-        // SAFETY: the node lives as long as `'n` (CATREE-6), and its level tells its type
+        // SAFETY: the node lives as long as `'n` (CATREE-6), and its level implies its type
         // (`NodeType`).
         unsafe {
             match self.header().level {

@@ -1,12 +1,12 @@
-//! Leaves: a reference to a leaf, whose [block](super::block) is of one of two sizes.
+//! Leaves: references to leaves, whose [blocks](super::block) have two sizes.
 //!
-//! A tree that has no more than [`SMALL`] keys is one small leaf: programs have many thousands of
-//! tables with a few objects each. All other leaves are full-sized, so that a search compares a
-//! fixed number of heads.
+//! A tree of at most [`SMALL`] keys is one small leaf: programs have many thousands of tables with
+//! a few objects each. All other leaves are full-sized, so that a search compares a fixed number of
+//! heads.
 //!
 //! # Invariant
-//! - LEAF-1. A small leaf covers all keys, so it is the only leaf of its tree: nothing is above it
-//!   but a base node.
+//! - LEAF-1. A small leaf covers all keys, so it is the only leaf of its tree, directly below a
+//!   base node.
 
 use super::block::{Added, Block};
 use super::fences::Fences;
@@ -23,13 +23,13 @@ use crate::short_key::ShortKey;
 use crate::slab::SlabBox;
 use ats_sync::Guard;
 
-/// A leaf, which lives as long as `'n`: a node whose level is 0. One word: its size is in the line
-/// of the leaf that a search looks at first.
+/// A leaf that lives as long as `'n`: a node of level 0. One word: its size is on the cache line
+/// that a search reads first.
 pub(super) struct Leaf<'n, R: Release>(Node<'n, R>);
 
 copy_for_any_release!(Leaf);
 
-/// A leaf as the block that it is.
+/// The block of a leaf, by its size.
 pub(super) enum AsBlock<'n, R: Release> {
     Small(&'n Block<R, SMALL>),
     Full(&'n Block<R, LEAF>),
@@ -45,23 +45,23 @@ macro_rules! each {
 }
 
 impl<'n, R: Release> Leaf<'n, R> {
-    /// The block of a leaf without keys, for a new tree.
+    /// Creates the block of an empty leaf, for a new tree.
     pub(super) fn empty() -> SlabBox<Block<R, SMALL>> {
         Block::build(0, &[], None)
     }
 
-    /// A node whose level is 0.
+    /// Wraps a node of level 0.
     #[inline(always)]
     pub(super) fn of_node(node: Node<'n, R>) -> Self {
         debug_assert_eq!(node.header().level, 0);
         Leaf(node)
     }
 
-    /// The block.
+    /// Returns the block.
     #[inline(always)]
     pub(super) fn as_block(self) -> AsBlock<'n, R> {
         let node = self.0.pointer();
-        // SAFETY: the node lives as long as `'n` (CATREE-6), and its header tells its type
+        // SAFETY: the node lives as long as `'n` (CATREE-6), and its header implies its type
         // (`NodeType`).
         unsafe {
             match self.header().is_small() {
@@ -71,12 +71,12 @@ impl<'n, R: Release> Leaf<'n, R> {
         }
     }
 
-    /// A leaf that is not small.
+    /// Wraps a leaf that is not small.
     pub(super) fn of_full(block: &'n Block<R, LEAF>) -> Self {
         Leaf(Node::of(block))
     }
 
-    /// The block of one that is not small.
+    /// Returns the block, if the leaf is not small.
     pub(super) fn full(self) -> Option<&'n Block<R, LEAF>> {
         match self.as_block() {
             AsBlock::Full(block) => Some(block),
@@ -84,7 +84,7 @@ impl<'n, R: Release> Leaf<'n, R> {
         }
     }
 
-    /// A leaf of these items, ascending, which lie within the fences: see [`Block::build`].
+    /// Builds a leaf of these ascending items, which are within the fences: see [`Block::build`].
     pub(super) fn build(
         fences: Fences<'_>,
         items: &[Item<'_, R>],
@@ -97,7 +97,7 @@ impl<'n, R: Release> Leaf<'n, R> {
         }
     }
 
-    /// The leaf as a node.
+    /// Returns the leaf as a node.
     #[inline(always)]
     pub(super) fn node(self) -> Node<'n, R> {
         self.0
@@ -108,7 +108,7 @@ impl<'n, R: Release> Leaf<'n, R> {
         self.0.header()
     }
 
-    /// Bytes of memory it takes, without its records.
+    /// Returns the bytes of memory of the leaf, without its records.
     pub(super) fn bytes(self) -> usize {
         match self.as_block() {
             AsBlock::Full(_) => Block::<R, LEAF>::bytes(),
@@ -121,7 +121,7 @@ impl<'n, R: Release> Leaf<'n, R> {
         each!(self, block => block.len())
     }
 
-    /// The record at a place below `len`, if there is one (it may be pending).
+    /// Returns the record in a slot below `len`, if there is one (it may be pending).
     #[inline(always)]
     pub(super) fn record<'g>(self, place: usize, guard: &'g Guard) -> Option<&'g Record<R>>
     where
@@ -130,7 +130,7 @@ impl<'n, R: Release> Leaf<'n, R> {
         each!(self, block => block.record(place, guard))
     }
 
-    /// Does what [`record`](Self::record) does, and returns a removal, too.
+    /// Like [`record`](Self::record), but returns removals, too.
     pub(super) fn any_record<'g>(self, place: usize, guard: &'g Guard) -> Option<&'g Record<R>>
     where
         'n: 'g,
@@ -138,13 +138,13 @@ impl<'n, R: Release> Leaf<'n, R> {
         each!(self, block => block.any_record(place, guard))
     }
 
-    /// The place of `key`, if the leaf has it.
+    /// Returns the slot of `key`, if the leaf has it.
     #[inline(always)]
     pub(super) fn find<C: Search>(self, key: &[u8]) -> Option<usize> {
         each!(self, block => block.find::<C>(key))
     }
 
-    /// The record of a key, if there is one (it may be pending).
+    /// Returns the record of a key, if there is one (it may be pending).
     #[inline(always)]
     pub(super) fn record_of<'g, C: Search>(
         self,
@@ -157,65 +157,64 @@ impl<'n, R: Release> Leaf<'n, R> {
         each!(self, block => block.record(block.find::<C>(key)?, guard))
     }
 
-    /// The places in the order of their keys, as of this moment.
+    /// Returns the slots in the current order of their keys.
     #[inline]
     pub(super) fn in_order(self) -> LeafOrder {
         each!(self, block => block.in_order())
     }
 
-    /// The index in this order of `key`, or of the first key above it.
+    /// Returns the index in this order of `key`, or of the first key above it.
     pub(super) fn index_of(self, key: &[u8], order: &LeafOrder) -> Result<usize, usize> {
         each!(self, block => block.index_of(key, order))
     }
 
-    /// The index in this order before which all keys are below `key`.
+    /// Returns the index in this order before which all keys are below `key`.
     pub(super) fn lower_bound(self, key: &[u8], order: &LeafOrder) -> usize {
         self.index_of(key, order).unwrap_or_else(|index| index)
     }
 
-    /// Asks for all lines of a leaf that has a neighbour.
+    /// Prefetches all lines of a leaf that has a neighbour, and so is full-sized.
     pub(super) fn prefetch(self) {
         if let Some(block) = self.full() {
             prefetch::<LEAF_LINES, _>(block);
         }
     }
 
-    /// Asks for the record at a place, if there is such a place.
+    /// Prefetches the record in a slot, if the slot exists.
     #[inline(always)]
     pub(super) fn prefetch_record(self, place: usize) {
         each!(self, block => block.prefetch_record(place));
     }
 
-    /// Asks for the record that `key` can have, as its head tells.
+    /// Prefetches the record that `key` may have according to its head.
     #[inline(always)]
     pub(super) fn prefetch_record_of<C: Search>(self, key: &[u8]) {
         each!(self, block => block.prefetch_record_of::<C>(key));
     }
 
-    /// The word at a place below `len`.
+    /// Returns the word of a slot below `len`.
     #[inline(always)]
     pub(super) fn word(self, place: usize) -> Word<R> {
         each!(self, block => block.word(place))
     }
 
-    /// Puts a word with a record into a slot. The caller holds the lock.
+    /// Stores a word with a record in a slot. The caller holds the lock.
     #[inline]
     pub(super) fn put(self, place: usize, word: Word<R>) {
         each!(self, block => block.put(place, word));
     }
 
-    /// Puts a tombstone into a slot if the key allows it. The caller holds the lock.
+    /// Stores a tombstone in a slot, if the key allows it. The caller holds the lock.
     pub(super) fn put_tombstone(self, place: usize, key: &[u8]) -> bool {
         each!(self, block => block.put_tombstone(place, key))
     }
 
-    /// Puts a record with a new key at the end, if it can be there: see [`Block::add`]. The caller
-    /// holds the lock.
+    /// Appends a record with a new key, if possible: see [`Block::add`]. The caller holds the lock.
     pub(super) fn add(self, record: &Record<R>) -> Option<Added> {
         each!(self, block => block.add(record))
     }
 
-    /// A copy with `record`, if there is room, and the place of the record there: see
+    /// Returns a copy with `record`, if there is room, and the slot of the record there: see
     /// [`Block::with_added`].
     pub(super) fn with_added(self, record: &Record<R>, guard: &'n Guard) -> Option<(Self, usize)> {
         each!(self, block => {
@@ -224,35 +223,35 @@ impl<'n, R: Release> Leaf<'n, R> {
         })
     }
 
-    /// The records, ascending, without tombstones, but with removals.
+    /// Returns the records, ascending, without tombstones, but with removals.
     pub(super) fn items(self) -> Vec<Item<'n, R>> {
         each!(self, block => block.items())
     }
 
-    /// Number of records (pending ones included). Exact for the holder of the lock.
+    /// Returns the number of records, including pending ones. Exact for the holder of the lock.
     #[inline]
     pub(super) fn live(self) -> usize {
         each!(self, block => block.live())
     }
 
-    /// The key at a place, if the leaf alone tells it: see [`Block::tell`].
+    /// Returns the key of a slot, if it can be read from the leaf alone: see [`Block::tell`].
     #[inline(always)]
     pub(super) fn tell(self, place: usize, like: &[u8]) -> Option<ShortKey> {
         each!(self, block => block.tell(place, like))
     }
 
-    /// Returns `true` if a place has a record, or a removal.
+    /// Returns `true` if a slot has a record or a removal.
     pub(super) fn has_any(self, place: usize) -> bool {
         each!(self, block => block.has_any(place))
     }
 
-    /// Returns `true` if a place has a record (a pending one included).
+    /// Returns `true` if a slot has a record, which may be pending.
     pub(super) fn is_live(self, place: usize) -> bool {
         each!(self, block => block.is_live(place))
     }
 }
 
-/// A new block as a leaf of the tree.
+/// Turns a new block into a leaf of the tree.
 fn of<'n, R: Release, const N: usize>(block: SlabBox<Block<R, N>>, guard: &'n Guard) -> Leaf<'n, R>
 where
     Block<R, N>: NodeType<R>,
@@ -261,7 +260,7 @@ where
 }
 
 const _: () = assert!(LEAF <= MOST_TOMBSTONES);
-// Nothing is lost to the alignment.
+// The alignment wastes no space.
 #[cfg(not(any(loom, shuttle)))]
 const _: () = assert!(
     size_of::<Block<crate::record::Plain, LEAF>>() == LEAF_LINES * 64

@@ -1,7 +1,8 @@
-//! Changes within a base node: records put into leaves and taken out, leaves split and merged.
+//! Changes within a base node: records are put into leaves and removed, leaves are split and
+//! merged.
 //!
-//! The caller holds the lock of the base node throughout. Where nodes above the leaf change, the
-//! root tells their path.
+//! The caller holds the lock of the base node throughout. If nodes above the leaf change, the root
+//! provides their path.
 
 use super::base::Spot;
 use super::block::Added;
@@ -20,28 +21,28 @@ use super::slot::Word;
 use crate::record::{Record, RecordBox, Release};
 use ats_sync::Guard;
 
-/// A leaf with at most this many records is merged with a neighbour if both fit together.
+/// Number of records up to which a leaf is merged with a neighbour, if both fit together.
 const MERGE_BELOW: usize = LEAF / 4;
-/// Two leaves are merged only if this many records suffice for both, so that the next inserts do
-/// not split them again. An empty leaf always goes.
+/// Largest number of records of a merged leaf, so that the next inserts do not split it again. An
+/// empty leaf is always merged.
 const MERGED_MOST: usize = LEAF * 3 / 4;
-/// A full leaf whose tombstones leave at most this many records is copied instead of split.
+/// Number of records up to which a full leaf with tombstones is copied instead of split.
 const COPIED_MOST: usize = LEAF * 7 / 8;
-/// A leaf that is too full gives to a neighbour that has at most this many records. More would make
-/// leaves fuller and inserts dearer: with two thirds, random inserts fill leaves by 78 % instead of
-/// 70 %, and build twice as many.
+/// Number of records up to which a neighbour receives records of an overfull leaf. More would make
+/// leaves fuller and inserts more expensive: with two thirds, random inserts fill leaves by 78 %
+/// instead of 70 %, and build twice as many.
 const SHARED_MOST: usize = LEAF * 2 / 3;
-/// A leaf is copied without its tombstones when it has more than two for each record, and these:
-/// often enough that a leaf whose keys go shrinks and is merged, and seldom enough that a leaf
-/// whose keys come and go, half of them absent at any time, is not.
+/// Number of tombstones, besides two for each record, beyond which a leaf is copied without them:
+/// often enough that a leaf whose keys are removed shrinks and is merged, and seldom enough that a
+/// leaf whose keys come and go, half of them absent at any time, is not.
 const TOMBSTONES_SPARED: usize = 4;
 
 impl<'g, R: Release> LockedLeaf<'g, R> {
-    /// Puts a record where its key was found, in the place of another one, which the caller
-    /// retires, or as a new one.
+    /// Puts a record: replaces the one found for its key, which the caller retires, or inserts a
+    /// new key.
     pub(super) fn put_record(&mut self, record: RecordBox<R>, root: &Root<R>, guard: &'g Guard) {
-        // SAFETY: it goes into the store, and is freed by retiring only (RECORD-2), hence after the
-        // guard.
+        // SAFETY: the record goes into the store, and is freed by retiring only (RECORD-2), hence
+        // after the guard.
         let record = unsafe { &*record.into_raw() };
         let spot = match self.found {
             Some(at) => {
@@ -53,7 +54,7 @@ impl<'g, R: Release> LockedLeaf<'g, R> {
         self.base.set_last(spot);
     }
 
-    /// Puts the record of a new key into a leaf. Says where it is.
+    /// Puts the record of a new key into a leaf. Returns its spot.
     fn insert(&mut self, record: &'g Record<R>, root: &Root<R>, guard: &'g Guard) -> Spot<'g, R> {
         let leaf = self.leaf;
         if let Some(added) = leaf.add(record) {
@@ -89,7 +90,7 @@ impl<'g, R: Release> LockedLeaf<'g, R> {
         }
         self.base.lift_finger(&mut self.held);
         let last = self.base.last(&self.held, guard);
-        // Behind the record that was put last: a row that grows between other keys.
+        // Directly after the last record put: a row that grows between other keys.
         let order = leaf.in_order();
         let index = leaf.lower_bound(record.key(), &order);
         let is_row_inside = last.is_in(leaf) && order.index_of(last.at) + 1 == index;
@@ -108,9 +109,9 @@ impl<'g, R: Release> LockedLeaf<'g, R> {
         } else if !is_row && let Some(shared) = share(&path, &items, &mut nodes) {
             shared
         } else {
-            // A key at the end is likely one of an ascending row, of which more will follow: they
-            // get a leaf of their own, and this one stays full. The same for descending rows. A row
-            // that grows inside gets to the end of its leaf.
+            // A key at the end likely belongs to an ascending row with more keys to follow: they
+            // get a leaf of their own, and this one stays full. The same holds for descending rows.
+            // The split moves a row that grows inside to the end of its leaf.
             let middle = match at {
                 0 => 1,
                 _ if is_end => at,
@@ -128,7 +129,7 @@ impl<'g, R: Release> LockedLeaf<'g, R> {
             }
             (&path.steps[..], two.into())
         };
-        // SAFETY: the lock is held, and what is replaced is marked dead (CATREE-1, CATREE-3).
+        // SAFETY: the lock is held, and the replaced nodes are marked dead (CATREE-1, CATREE-3).
         unsafe { publish(&path, steps, with, nodes) };
         Spot {
             grew: is_end,
@@ -137,7 +138,7 @@ impl<'g, R: Release> LockedLeaf<'g, R> {
         }
     }
 
-    /// Lets the finger point at a leaf to which two writes in a row have added at the end. Not at a
+    /// Points the finger at a leaf to whose end two successive writes have added, unless it is a
     /// small leaf, which is found at once.
     fn point_finger(&mut self, record: &Record<R>, root: &Root<R>, guard: &Guard) {
         let Some(leaf) = self.leaf.full() else {
@@ -157,7 +158,7 @@ impl<'g, R: Release> LockedLeaf<'g, R> {
         self.base.expect_row(true);
     }
 
-    /// Takes the record at a place out of its leaf; the record itself is not retired.
+    /// Removes the record of a slot from its leaf; the record itself is not retired.
     pub(super) fn take_out(&mut self, at: usize, key: &[u8], root: &Root<R>, guard: &Guard) {
         let leaf = self.leaf;
         if leaf.put_tombstone(at, key) {
@@ -196,12 +197,12 @@ impl<'g, R: Release> LockedLeaf<'g, R> {
         if path.fences.cover_all() {
             self.base.forget_finger(&mut self.held);
         }
-        // SAFETY: the lock is held, and what is replaced is marked dead (CATREE-1, CATREE-3).
+        // SAFETY: the lock is held, and the replaced nodes are marked dead (CATREE-1, CATREE-3).
         unsafe { publish(&path, steps, with, nodes) };
     }
 }
 
-/// Returns `true` if a leaf with so many records is to be copied without its tombstones.
+/// Returns `true` if a leaf with this many records should be copied without its tombstones.
 fn has_many_tombstones<R: Release>(leaf: Leaf<'_, R>, records: usize) -> bool {
     records == 0 || leaf.len() - records > 2 * records + TOMBSTONES_SPARED
 }
@@ -215,23 +216,23 @@ fn spot<R: Release>(leaf: Leaf<'_, R>, at: usize) -> Spot<'_, R> {
     }
 }
 
-/// Some of the steps of a path, and what comes in the place of what hangs from the last of them.
+/// The first steps of a path, and the replacement of the child of the last one.
 type Substitution<'p, 'g, R> = (&'p [PathNode<'g, R>], Replacement<'g, R>);
 
-/// Puts `with` in the place of what hangs from the last of `steps`, the first ones of a path, and
-/// retires what is marked dead.
+/// Replaces the child of the last of `steps`, the first ones of a path, by `with`, and retires the
+/// nodes marked dead.
 ///
 /// # Safety
-/// The caller holds the lock of the base node (CATREE-1). The nodes that hang from the last step
-/// are marked dead, and all that is marked dead hangs from there.
+/// The caller must hold the lock of the base node (CATREE-1). The child of the last step must be
+/// marked dead, and all nodes marked dead must be below that step.
 unsafe fn publish<'g, R: Release>(
     path: &Path<'g, R>,
     steps: &[PathNode<'g, R>],
     with: Replacement<'g, R>,
     mut nodes: Nodes<'g, R>,
 ) {
-    // SAFETY: the caller holds the lock of the base node (CATREE-1) and has marked dead what is
-    // replaced, and that only; so nothing that `nodes` retires can be reached after the store
+    // SAFETY: the caller holds the lock of the base node (CATREE-1) and has marked exactly the
+    // replaced nodes dead; so no node that `nodes` retires can be reached after the store
     // (CATREE-6).
     let bytes = unsafe {
         replace(path.base.link(), path.base_fences, steps, with, &mut nodes);
@@ -240,9 +241,9 @@ unsafe fn publish<'g, R: Release>(
     path.base.account_nodes(bytes);
 }
 
-/// Two leaves side by side under one parent: that of a path, and a neighbour.
+/// Two adjacent leaves under one parent: that of a path, and a neighbour.
 struct Pair<'g, R: Release> {
-    /// The place of the left one.
+    /// Index of the left one.
     left: usize,
     /// The items of both.
     items: Vec<Item<'g, R>>,
@@ -252,15 +253,15 @@ struct Pair<'g, R: Release> {
 }
 
 impl<'g, R: Release> Pair<'g, R> {
-    /// Looks for a neighbour whose number of records suits, and combines it with `items`.
+    /// Searches for a neighbour with a suitable number of records, and combines it with `items`.
     fn find(
         step: &PathNode<'g, R>,
         items: &[Item<'g, R>],
         suits: impl Fn(usize) -> bool,
     ) -> Option<Self> {
         let (inner, at) = (step.inner, step.place);
-        // The right neighbour first. Where keys are removed in ascending order it is still full,
-        // and the left one has been thinned out.
+        // The right neighbour comes first. If keys are removed in ascending order, it is still
+        // full, and the left one has been thinned out.
         let right = (at < inner.len()).then_some(at);
         let mut lefts = right.into_iter().chain(at.checked_sub(1));
         lefts.find_map(|left| {
@@ -286,8 +287,8 @@ impl<'g, R: Release> Pair<'g, R> {
     }
 }
 
-/// Moves the items of the leaf of a path, which is marked dead, into one of its neighbours under
-/// the same parent, if one suits.
+/// Moves the items of a path's leaf, which is marked dead, to a neighbour under the same parent, if
+/// one is suitable.
 fn merge<'p, 'g, R: Release>(
     path: &'p Path<'g, R>,
     items: &[Item<'g, R>],
@@ -301,9 +302,8 @@ fn merge<'p, 'g, R: Release>(
     Some((above, without_pair(nodes, step, pair.left, merged)))
 }
 
-/// Gives records of the leaf of a path, which is marked dead and too full, to a neighbour that has
-/// room, if one has, so that leaves are fuller than splitting alone would leave them (the idea of
-/// the B*-tree).
+/// Moves records of a path's leaf, which is marked dead and overfull, to a neighbour with room, if
+/// there is one, so that leaves are fuller than with splits alone (the idea of the B*-tree).
 fn share<'p, 'g, R: Release>(
     path: &'p Path<'g, R>,
     items: &[Item<'g, R>],
@@ -323,13 +323,13 @@ fn share<'p, 'g, R: Release>(
     Some((above, build(nodes, step, &separators, &children)))
 }
 
-/// Returns `true` if two leaves with this many records each should be one.
+/// Returns `true` if two leaves with these numbers of records should be merged.
 pub(super) fn fit_together(one: usize, other: usize) -> bool {
     one == 0 || other == 0 || one + other <= MERGED_MOST
 }
 
-/// The node in the place of one of which the children at `left` and behind it become one. An inner
-/// node with one child is superfluous; the child takes its place.
+/// Returns the replacement of a node whose children at `left` and after it become one. An inner
+/// node with a single child is replaced by the child.
 pub(super) fn without_pair<'g, R: Release>(
     nodes: &mut Nodes<'g, R>,
     step: &PathNode<'g, R>,
@@ -347,7 +347,7 @@ pub(super) fn without_pair<'g, R: Release>(
     }
 }
 
-/// The items as two leaves, of which the second begins at `middle`.
+/// Builds two leaves of the items; the second begins at `middle`.
 pub(super) fn two_leaves<'g, R: Release>(
     nodes: &mut Nodes<'g, R>,
     fences: Fences<'_>,
@@ -365,7 +365,7 @@ pub(super) fn two_leaves<'g, R: Release>(
     }
 }
 
-/// The shortest key above `left` and not above `right`.
+/// Returns the shortest key above `left` and not above `right`.
 fn separator_between<'k>(left: &[u8], right: &'k [u8]) -> &'k [u8] {
     &right[..common_prefix(left, right) + 1]
 }

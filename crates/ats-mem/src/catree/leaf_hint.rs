@@ -1,12 +1,12 @@
-//! Leaves that a thread knows from one call to the next.
+//! Leaf hints: leaves that a thread remembers between calls.
 //!
-//! A thread may look at a leaf that it has found under an earlier guard if
-//! - it was of the same tree, which has not freed its nodes without a grace period since;
-//! - nothing that could be reached then has been freed ([`Guard::is_still`], EPOCH-5);
+//! A thread may read a leaf that it has found under an earlier guard if
+//! - it belongs to the same tree, which has not freed its nodes without a grace period since;
+//! - no object reachable then has been freed ([`Guard::is_still`], EPOCH-5);
 //! - the leaf is not dead. A node is marked dead before its replacement is published (CATREE-3), so
-//!   a leaf that is not has been the current one at some moment since the call began.
+//!   a leaf that is not dead was current at some moment since the call began.
 //!
-//! A hint belongs to its thread: to note it writes nothing that others read.
+//! A hint belongs to its thread: recording it writes no shared memory.
 
 use super::header::NodePtr;
 use super::kind::Kind;
@@ -18,14 +18,15 @@ use std::cell::Cell;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Names a tree among all there have been.
+/// The identity of a tree among all that ever existed.
 pub(super) struct Identity(u64);
 
 impl Identity {
     pub(super) fn new() -> Self {
-        // Not a shim atomic: nothing is ordered by it.
+        // An atomic outside the shim: it orders nothing.
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        /// A thread takes so many at once, lest threads that make trees all the time meet here.
+        /// Number of identities that a thread takes at once, so that threads that make trees all
+        /// the time do not contend.
         const TAKEN: u64 = 64;
         std::thread_local! {
             static OWN: Cell<u64> = const { Cell::new(0) };
@@ -39,17 +40,17 @@ impl Identity {
         Identity(identity)
     }
 
-    /// No other tree has this number, and none has 0.
+    /// Returns the number, which no other tree has, and which is never 0.
     #[inline(always)]
     pub(super) fn number(&self) -> u64 {
         self.0
     }
 }
 
-/// A leaf, and when it was known.
+/// A leaf, and the epoch in which it was found.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct LeafHint {
-    /// Of the tree; 0 is none.
+    /// Identity of the tree; 0 is none.
     identity: u64,
     epoch: u64,
     leaf: NodePtr,
@@ -71,8 +72,8 @@ impl LeafHint {
         }
     }
 
-    /// The leaf, if it is one of this tree that may be looked at and is the current one. A leaf
-    /// that could be reached when it was noted lives as long as the guard then.
+    /// Returns the leaf, if it belongs to this tree, may be read, and is current. It lives as long
+    /// as the guard.
     #[inline(always)]
     pub(super) fn recall<'g, R: Release>(
         self,
@@ -82,9 +83,9 @@ impl LeafHint {
         if self.identity != identity.number() || !guard.is_still(self.epoch) {
             return None;
         }
-        // SAFETY: the leaf was reachable under a guard of the epoch that was noted, which is still
-        // the present one, so it lives as long as this guard (EPOCH-5, CATREE-6). It belongs to
-        // this tree, hence has this type; a tree that frees its nodes otherwise changes its
+        // SAFETY: the leaf was reachable under a guard of the recorded epoch, which is still the
+        // current one, so it lives as long as this guard (EPOCH-5, CATREE-6). It belongs to this
+        // tree, hence has this type; a tree that frees its nodes without epochs changes its
         // identity.
         let leaf = unsafe { Node::<R>::at(self.leaf) };
         match leaf.kind() {

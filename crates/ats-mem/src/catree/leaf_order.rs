@@ -1,32 +1,32 @@
-//! The places of a leaf in the order of their keys.
+//! The slots of a leaf in the order of their keys.
 //!
-//! The first keys of a leaf ascend, and the few of its tail lie somewhere between them. Their ranks
-//! tell the order.
+//! The first keys of a leaf ascend, and the few keys of its tail are somewhere between them. The
+//! ranks of these determine the order.
 
 use super::bisect::bisect;
 use super::sizes::LEAF;
 use std::cmp::Ordering;
 
-/// Most keys of a tail.
+/// Largest number of keys in a tail.
 pub(super) const TAIL_MOST: usize = 8;
 
-/// Room for the places of a leaf: whole vectors.
+/// Capacity for the slots of a leaf: whole vectors.
 const PLACES: usize = LEAF.next_multiple_of(16);
 
-/// The places of a leaf in the order of their keys, as of a moment when the leaf had so many.
+/// The slots of a leaf in the order of their keys, for the number of keys at the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LeafOrder {
     len: u8,
-    /// All keys ascend, and `places` is not filled.
+    /// `true` if all keys ascend; `places` is then unused.
     as_they_are: bool,
     places: [u8; PLACES],
 }
 
 impl LeafOrder {
-    /// That of no places.
+    /// The order of no slots.
     pub(super) const NONE: Self = Self::as_they_are(0);
 
-    /// That of so many places whose keys ascend.
+    /// Returns the order of `len` slots whose keys ascend.
     #[inline(always)]
     pub(super) const fn as_they_are(len: usize) -> Self {
         LeafOrder {
@@ -36,8 +36,9 @@ impl LeafOrder {
         }
     }
 
-    /// Those of a leaf with `len` keys. All but the last ascend, and each of the last, as many as
-    /// there are `ranks`, has a rank: the index of its key in the order. None if two have one rank.
+    /// Returns the order of a leaf with `len` keys. All but the last ascend, and each of the last,
+    /// as many as there are `ranks`, has a rank: the index of its key in the order. Returns `None`
+    /// if two have the same rank.
     #[inline(always)]
     pub(super) fn of_ranks(len: usize, ranks: &[usize]) -> Option<Self> {
         let sorted = len - ranks.len();
@@ -45,8 +46,8 @@ impl LeafOrder {
         if bits.count_ones() as usize != ranks.len() {
             return None;
         }
-        // As many keys before the tail are below an index as it says, but for those of the tail.
-        // All places at a time: the compiler makes vectors of it.
+        // The slot of a sorted key is its index minus the number of tail keys before it. The
+        // compiler vectorizes the loop over all slots.
         let mut places: [u8; PLACES] = std::array::from_fn(|index| index as u8);
         for rank in ranks {
             let rank = *rank as u8;
@@ -64,13 +65,13 @@ impl LeafOrder {
         })
     }
 
-    /// The number of slots.
+    /// Returns the number of slots.
     #[inline(always)]
     pub(super) fn len(&self) -> usize {
         usize::from(self.len)
     }
 
-    /// The place of the key with this index in the order.
+    /// Returns the slot of the key with this index in the order.
     #[inline(always)]
     pub(super) fn place(&self, index: usize) -> usize {
         match self.as_they_are {
@@ -79,15 +80,15 @@ impl LeafOrder {
         }
     }
 
-    /// The index of the key at a place.
+    /// Returns the index of the key in a slot.
     pub(super) fn index_of(&self, place: usize) -> usize {
         let mut indices = 0..self.len();
         let index = indices.find(|index| self.place(*index) == place);
         index.expect("each place is in the order")
     }
 
-    /// The index of a key, or of the first one above it. `compare` orders the key at a place and
-    /// that one.
+    /// Returns the index of a key, or of the first one above it. `compare` compares the key of a
+    /// slot with it.
     #[inline]
     pub(super) fn search(&self, compare: impl Fn(usize) -> Ordering) -> Result<usize, usize> {
         bisect(0..self.len(), |index| compare(self.place(index)))

@@ -1,7 +1,7 @@
-//! References to nodes, and the words of the tree that lead to them.
+//! Nodes and links: references to nodes, and the words of the tree that lead to them.
 //!
-//! The pointers of the tree are followed here only. That is safe by CATREE-6 of [`catree`](super):
-//! callers of [`Link::load`] and [`Link::store`] answer for it, so code that has a [`Node`] need
+//! Only this module follows the pointers of the tree. CATREE-6 of [`catree`](super) makes that
+//! safe: callers of [`Link::load`] and [`Link::store`] guarantee it, so code with a [`Node`] need
 //! not.
 
 use super::header::{Header, NodePtr};
@@ -12,7 +12,7 @@ use ats_sync::shim::atomic::{AtomicPtr, Ordering};
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 
-/// Makes a type `Copy`; deriving would ask for `R: Copy`.
+/// Makes a type `Copy`; a derive would demand `R: Copy`.
 macro_rules! copy_for_any_release {
     ($name:ident) => {
         impl<R: Release> Clone for $name<'_, R> {
@@ -29,10 +29,10 @@ pub(super) use copy_for_any_release;
 /// A type of nodes in a tree of `R`.
 ///
 /// # Safety
-/// A value begins with a [`Header`], whose level is one that only this type has.
+/// A value must begin with a [`Header`], whose level only this type has.
 pub(super) unsafe trait NodeType<R: Release> {}
 
-/// A node, which lives as long as `'n`. [`kind`](Node::kind) tells its type.
+/// A node that lives as long as `'n`. [`kind`](Node::kind) returns its type.
 #[repr(transparent)]
 pub(super) struct Node<'n, R: Release>(NonNull<Header>, PhantomData<(&'n Header, R)>);
 
@@ -45,18 +45,18 @@ impl<R: Release> PartialEq for Node<'_, R> {
 }
 
 impl<'n, R: Release> Node<'n, R> {
-    /// A node that is known as what it is.
+    /// Wraps a node of a known type.
     pub(super) fn of<N: NodeType<R>>(node: &'n N) -> Self {
         Node(NonNull::from(node).cast(), PhantomData)
     }
 
-    /// The node at an address.
+    /// Wraps the node at an address.
     ///
     /// # Safety
-    /// There is a node of a tree of `R`, which lives as long as `'n`.
+    /// The address must be that of a node of a tree of `R`, which must live during `'n`.
     #[inline(always)]
     pub(super) unsafe fn at(node: NodePtr) -> Self {
-        // SAFETY: no node is at address 0.
+        // SAFETY: the caller promises a node there, and no node is at address 0.
         Node(unsafe { NonNull::new_unchecked(node) }, PhantomData)
     }
 
@@ -72,8 +72,7 @@ impl<'n, R: Release> Node<'n, R> {
     }
 }
 
-/// Gives up the box of a new node, which is to be put into the tree, from where it is freed by
-/// retiring.
+/// Releases the box of a new node, which goes into the tree and is freed by retiring.
 pub(super) fn leak<N>(node: SlabBox<N>, _guard: &Guard) -> &N {
     // SAFETY: a node is freed by retiring only, so this one outlives the guard (CATREE-6).
     unsafe { &*SlabBox::into_raw(node) }
@@ -85,39 +84,40 @@ pub(super) fn leak<N>(node: SlabBox<N>, _guard: &Guard) -> &N {
 pub(super) struct Link<R: Release>(AtomicPtr<Header>, PhantomData<R>);
 
 impl<R: Release> Link<R> {
-    /// A link to a new node.
+    /// Creates a link to a new node.
     pub(super) fn owning<N: NodeType<R>>(node: SlabBox<N>) -> Self {
         Link(AtomicPtr::new(SlabBox::into_raw(node).cast()), PhantomData)
     }
 
-    /// A link to a node of the tree; without one, a link that is never loaded from.
+    /// Creates a link to a node of the tree; without a node, a link that is never loaded.
     pub(super) fn to(node: Option<Node<'_, R>>) -> Self {
         let pointer = node.map_or(ptr::null_mut(), Node::pointer);
         Link(AtomicPtr::new(pointer), PhantomData)
     }
 
-    /// The node, as of this moment.
+    /// Loads the current node.
     ///
     /// # Safety
-    /// There is one. As long as `'n`, the thread is pinned, and was so when it came to the link; or
-    /// it has the tree alone (CATREE-6).
+    /// The link must have a node. During `'n`, the thread must be pinned, as it was when it reached
+    /// the link; or it must have exclusive access to the tree (CATREE-6).
     #[inline(always)]
     pub(super) unsafe fn load<'n>(&'n self) -> Node<'n, R> {
-        // SAFETY: what a link leads to under a guard lives as long as the guard (CATREE-6).
+        // SAFETY: a node loaded from a link under a guard lives as long as the guard (CATREE-6).
         unsafe { Node::at(self.pointer()) }
     }
 
-    /// The address of the node at this moment.
+    /// Returns the current address of the node.
     #[inline(always)]
     pub(super) fn pointer(&self) -> NodePtr {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Puts a node in the place of the one before.
+    /// Replaces the node.
     ///
     /// # Safety
-    /// The caller holds the lock that guards the link (CATREE-1, CATREE-2). The node is not marked
-    /// dead, and its type is one that may be there. The one before has been marked dead (CATREE-3).
+    /// The caller must hold the lock that guards the link (CATREE-1, CATREE-2). The node must not
+    /// be marked dead, and its type must be allowed there. The old node must have been marked dead
+    /// (CATREE-3).
     pub(super) unsafe fn store(&self, node: Node<'_, R>) {
         self.0.store(node.pointer(), Ordering::Release);
     }

@@ -1,4 +1,4 @@
-//! The way of a writer: to the leaf of a key, and to the lock of the base node around it.
+//! Locked leaves: a writer's search for the leaf of a key, and the lock of its base node.
 
 use super::base::Base;
 use super::inner::Inner;
@@ -13,28 +13,28 @@ use crate::change::Busy;
 use crate::record::{Old, Record, Release};
 use ats_sync::{Guard, Held};
 
-/// The place at which a writer works: a leaf, and the base node around it, held.
+/// A leaf on which a writer works, and its locked base node.
 pub(super) struct LockedLeaf<'g, R: Release> {
     pub base: &'g Base<R>,
     pub held: Held<'g>,
     pub leaf: Leaf<'g, R>,
-    /// The word that leads to the leaf. Not known where the finger led, to a leaf that can take the
-    /// key in place.
+    /// The link to the leaf. Unknown if the finger led there; the leaf can then take the key in
+    /// place.
     pub link: Option<&'g Link<R>>,
-    /// The place of the key, if the leaf has it.
+    /// The slot of the key, if the leaf has it.
     pub found: Option<usize>,
 }
 
-/// The keys of which a writer takes the lock.
+/// Selects which writes take the lock.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
     Any,
-    /// Of keys that are there. The answer about others is of a moment when the lock was not held.
+    /// Writes to present keys. An absent key is reported as of a moment when the lock was not held.
     Present,
 }
 
 impl<'g, R: Release> LockedLeaf<'g, R> {
-    /// The record at the place of the key, without a look at it if its word tells enough.
+    /// Returns the record in the slot of the key, without reading it if the word suffices.
     #[inline(always)]
     pub(super) fn old(&self, guard: &'g Guard) -> Option<Old<'g, R>> {
         match self.leaf.word(self.found?).simple() {
@@ -43,13 +43,13 @@ impl<'g, R: Release> LockedLeaf<'g, R> {
         }
     }
 
-    /// The record at the place of the key, if there is one: also a removal.
+    /// Returns the record in the slot of the key, if there is one; it may be a removal.
     #[inline(always)]
     pub(super) fn any_record(&self, guard: &'g Guard) -> Option<&'g Record<R>> {
         self.leaf.any_record(self.found?, guard)
     }
 
-    /// The record of the key, if there is one (it may be pending).
+    /// Returns the record of the key, if there is one (it may be pending).
     #[inline(always)]
     pub(super) fn record(&self, guard: &'g Guard) -> Option<&'g Record<R>> {
         self.leaf.record(self.found?, guard)
@@ -57,8 +57,8 @@ impl<'g, R: Release> LockedLeaf<'g, R> {
 }
 
 impl<R: Release> Root<R> {
-    /// Takes the lock of the base node of `key`, by `take`, which may give up, and finds its leaf
-    /// and its place there. None if there is nothing at the key, and it is wanted only if there is.
+    /// Takes the lock of the base node of `key` by `take`, which may give up, and finds its leaf
+    /// and slot. Returns `None` for an absent key under `Present`.
     #[inline]
     pub(super) fn lock_leaf<'g>(
         &'g self,
@@ -69,7 +69,7 @@ impl<R: Release> Root<R> {
     ) -> Result<Option<LockedLeaf<'g, R>>, Busy> {
         #[cfg(target_arch = "x86_64")]
         if has_avx2() {
-            // SAFETY: the processor has just said that it has these instructions.
+            // SAFETY: the check above has found that the processor has these instructions.
             return unsafe { self.lock_leaf_avx2(key, wanted, take, guard) };
         }
         self.lock_leaf_by::<Baseline>(key, wanted, take, guard)
@@ -117,7 +117,8 @@ impl<R: Release> Root<R> {
                 base.expect_row(false);
             }
             base.prefetch_for_writer();
-            // To the place first, so that the misses on the way are not suffered under the lock.
+            // The slot is searched before locking, so that cache misses on the path do not happen
+            // under the lock.
             let (mut leaf, mut link, parent) = descend::<R, C>(base, key);
             let len = leaf.len();
             let mut found = leaf.find::<C>(key);
@@ -132,7 +133,7 @@ impl<R: Release> Root<R> {
                 (leaf, link, _) = descend::<R, C>(base, key);
                 found = leaf.find::<C>(key);
             } else if found.is_none() && leaf.len() != len {
-                // A key that is in a leaf keeps its place, but another one may have come.
+                // A key in a leaf keeps its slot, but keys may have been added.
                 found = leaf.find::<C>(key);
             }
             return Ok(Some(LockedLeaf {
@@ -146,8 +147,8 @@ impl<R: Release> Root<R> {
     }
 }
 
-/// From a base node to the leaf of `key`: the leaf, the word that leads to it, and the node with
-/// this word unless that is the base node.
+/// Descends from a base node to the leaf of `key`. Returns the leaf, the link to it, and the node
+/// with this link unless that is the base node.
 #[inline(always)]
 fn descend<'g, R: Release, C: Search>(
     base: &'g Base<R>,

@@ -1,9 +1,9 @@
 //! Models for `loom`: every interleaving of two threads with a few switches, and every value that
-//! the memory model lets a load return, where base nodes are split and joined.
+//! the memory model allows a load to return, while base nodes are split and joined.
 //!
-//! They run the tree itself, with small nodes, the locks and the epochs included. The heads of keys
-//! are no atomics of the model checker, but what makes them visible is: the number of keys, and the
-//! links.
+//! They run the tree itself, with small nodes, including locks and epochs. The heads of keys are no
+//! atomics of the model checker, but the words that make them visible are: the number of keys, and
+//! the links.
 
 mod histories;
 
@@ -39,7 +39,7 @@ fn remove(tree: &CaTree<Plain>, number: u64) {
     assert!(done.is_ok());
 }
 
-/// Leaves two keys, which ascend, as they are, as one.
+/// Keeps two ascending keys unchanged in one batch.
 fn keep_both(tree: &CaTree<Plain>, numbers: [u64; 2]) -> [bool; 2] {
     let keys = numbers.map(key);
     let keys = [&keys[0][..], &keys[1][..]];
@@ -52,7 +52,7 @@ fn keep_both(tree: &CaTree<Plain>, numbers: [u64; 2]) -> [bool; 2] {
     found
 }
 
-/// Puts one value under two keys, which ascend, as one.
+/// Puts one value under two ascending keys in one batch.
 fn put_both(tree: &CaTree<Plain>, numbers: [u64; 2], value: u64) {
     let keys = numbers.map(key);
     let keys = [&keys[0][..], &keys[1][..]];
@@ -86,7 +86,8 @@ fn split(tree: &CaTree<Plain>, number: u64) {
         .split(locked.base, &locked.held, SplitPoint::Middle, &key, &guard);
 }
 
-/// Joins the base node of a key with a neighbour, unless another thread is adapting, or busy there.
+/// Joins the base node of a key with a neighbour, unless another thread is adapting, or holds the
+/// neighbour.
 fn join(tree: &CaTree<Plain>, number: u64) {
     let (key, guard) = (key(number), pin());
     let locked = tree.lock_leaf(&key, &guard);
@@ -101,7 +102,7 @@ type Tree = Arc<CaTree<Plain>>;
 
 const EVEN: [u64; 4] = [2, 4, 6, 8];
 
-/// These numbers, under themselves, in one base node.
+/// Creates a tree of these numbers, as keys and values, in one base node.
 fn one_base(numbers: &[u64]) -> Tree {
     let tree = CaTree::new();
     quietly(|| {
@@ -112,7 +113,7 @@ fn one_base(numbers: &[u64]) -> Tree {
     Arc::new(tree)
 }
 
-/// The same in two.
+/// Creates the same tree in two base nodes.
 fn two_bases(numbers: &[u64]) -> Tree {
     let tree = one_base(numbers);
     quietly(|| split(&tree, numbers[0]));
@@ -120,7 +121,7 @@ fn two_bases(numbers: &[u64]) -> Tree {
     tree
 }
 
-/// Does both at once.
+/// Runs both functions concurrently.
 fn together(
     tree: &Tree,
     one: impl FnOnce(&CaTree<Plain>) + 'static,
@@ -168,7 +169,8 @@ fn a_writer_meets_a_join() {
     });
 }
 
-/// A node, or a record of `puts`, that was replaced is not freed while a reader meets it.
+/// Checks that a replaced node, or a replaced record of `puts`, is not freed while a reader uses
+/// it.
 fn a_reader_meets(
     prepare: fn(&[u64]) -> Tree,
     change: fn(&CaTree<Plain>, u64),
@@ -201,11 +203,11 @@ fn a_reader_meets_a_split_and_its_remains() {
 
 #[test]
 fn a_reader_meets_a_join_and_its_remains() {
-    // A write after it would take twice as long to explore, and finds a tree like any other.
+    // Further writes would double the exploration, and meet an ordinary tree.
     a_reader_meets(two_bases, join, &[]);
 }
 
-/// Keys between others come to the tail of a leaf, and then to a copy, under the eyes of a reader.
+/// Keys between others are added to the tail of a leaf, and then to a copy, beside a reader.
 #[test]
 fn a_reader_meets_new_keys_of_a_leaf() {
     check(2, || {
@@ -221,7 +223,7 @@ fn a_reader_meets_new_keys_of_a_leaf() {
                 let met = numbers(tree);
                 assert!(met.windows(2).all(|pair| pair[0] < pair[1]), "{met:?}");
                 assert!(EVEN.iter().all(|number| met.contains(number)), "{met:?}");
-                // They came in this order, and the scan began before what it has met.
+                // The keys arrived in this order, and the scan began before those it has met.
                 let seen = [5, 3, 7].map(|number| met.contains(&number));
                 assert!(seen[0] || !seen[1] && !seen[2], "{met:?}");
                 assert_eq!(get(tree, 6), Some(6));
@@ -235,7 +237,7 @@ fn a_reader_meets_new_keys_of_a_leaf() {
     });
 }
 
-/// A writer that does not look at records waits for a batch that holds its key all the same.
+/// A writer that does not read records still waits for a batch that holds its key.
 #[test]
 fn a_writer_meets_a_key_that_a_batch_keeps() {
     check_long(|| {
@@ -257,7 +259,7 @@ fn a_writer_meets_a_key_that_a_batch_keeps() {
     });
 }
 
-/// Neighbours that want each other: no thread waits for ever, and nothing is lost.
+/// Two neighbours join each other: no thread waits for ever, and no record is lost.
 #[test]
 fn two_joins_meet() {
     check_long(|| {
@@ -290,7 +292,7 @@ fn two_splits_meet() {
     });
 }
 
-/// A batch of which the keys move to other base nodes meanwhile.
+/// Runs a batch whose keys move to other base nodes meanwhile.
 fn a_batch_meets(prepare: fn(&[u64]) -> Tree, change: fn(&CaTree<Plain>, u64)) {
     check_long(move || {
         let tree = prepare(&[2, 6]);
@@ -333,7 +335,7 @@ fn a_reader_meets_a_batch() {
     });
 }
 
-/// The leaf that both want to replace by a copy.
+/// Two writers both want to replace a leaf by a copy.
 #[test]
 fn two_writers_meet_in_a_leaf() {
     check(2, || {
@@ -351,7 +353,7 @@ fn two_writers_meet_in_a_leaf() {
     });
 }
 
-/// Keys come to the end of a leaf in place.
+/// Keys are appended to a leaf in place.
 #[test]
 fn a_reader_meets_a_row() {
     check(2, || {
@@ -379,7 +381,7 @@ fn a_reader_meets_a_row() {
     });
 }
 
-/// A walk goes on in the leaf where it was, unless that has been replaced before.
+/// Checks that a walk continues in its leaf, unless that has been replaced before.
 fn a_walk_meets(change: impl Fn(&CaTree<Plain>) + Copy + Send + Sync + 'static) {
     check(2, move || {
         let tree = one_base(&EVEN);
@@ -429,8 +431,8 @@ fn count(tree: &CaTree<Plain>, below: u64) -> usize {
     }
 }
 
-/// Counting fills in what it finds missing while writers keep what they find right; neither may
-/// undo what the other did.
+/// Checks that a count, which stores missing subtree counts, and writers, which maintain those they
+/// find, do not undo each other's changes.
 fn a_count_meets(
     prepare: fn(&[u64]) -> Tree,
     counted_before: bool,
@@ -456,7 +458,7 @@ fn a_count_meets(
     });
 }
 
-/// In place, by a copy of the leaf, by another leaf.
+/// Writes in place, by a copy of the leaf, or by another leaf.
 fn write(tree: &CaTree<Plain>) {
     put(tree, 35, 35);
     remove(tree, 4);
@@ -493,7 +495,7 @@ fn a_count_meets_a_join() {
     a_count_meets(two_bases, true, change, MANY.count() - 1);
 }
 
-/// A batch that is undone while its leaf moves to another base node.
+/// A batch is aborted while its leaf moves to another base node.
 #[test]
 fn an_aborted_batch_meets_a_split() {
     check_long(|| {
@@ -524,7 +526,7 @@ fn size(tree: &CaTree<Plain>) -> Option<i64> {
     Some(totals.objects)
 }
 
-/// The same as a place, if no batch is in the way.
+/// Returns the size as a rank, if no batch is in the way.
 fn size_at_once(tree: &CaTree<Plain>) -> Option<i64> {
     match tree.skip_at_once(KeyRange::default(), Direction::Up, usize::MAX, &pin()) {
         Some(Skipped::All(size)) => Some(size as i64),
@@ -533,8 +535,8 @@ fn size_at_once(tree: &CaTree<Plain>) -> Option<i64> {
     }
 }
 
-/// A size is that of a moment also while base nodes are split or joined, and of a batch has all or
-/// nothing.
+/// Checks that a size belongs to one moment while base nodes are split or joined, and counts a
+/// batch completely or not at all.
 fn size_beside(
     prepare: fn() -> Tree,
     adapt: fn(&CaTree<Plain>),
@@ -583,9 +585,9 @@ fn a_size_at_once_beside_a_join_and_a_batch() {
     size_beside(|| two_bases(&EVEN), |tree| join(tree, 4), size_at_once);
 }
 
-/// The first keys of a tree: in place in an empty leaf, behind the first, and in a leaf that
-/// replaces the small one. A walk meets a beginning of the row, and what a walk has met, a later
-/// lookup finds.
+/// The first keys of a tree are added in place to an empty leaf, after the first key, and in a leaf
+/// that replaces the small one. A walk meets a prefix of the row, and a later lookup finds each key
+/// that it met.
 #[test]
 fn a_small_leaf_is_filled_and_replaced() {
     check(2, || {
@@ -603,7 +605,7 @@ fn a_small_leaf_is_filled_and_replaced() {
     });
 }
 
-/// Two writers begin in the same empty leaf, from where the keys of both must be found.
+/// Two writers start in the same empty leaf, and the keys of both must be found.
 #[test]
 fn two_writers_meet_in_a_small_leaf() {
     check(2, || {
@@ -617,7 +619,7 @@ fn two_writers_meet_in_a_small_leaf() {
     });
 }
 
-/// A lookup of a key that stays meets a leaf that loses all others, and becomes a small one.
+/// A lookup of a lasting key meets a leaf that loses all other keys, and becomes small.
 #[test]
 fn a_leaf_becomes_a_small_one() {
     check(2, || {
@@ -633,7 +635,7 @@ fn a_leaf_becomes_a_small_one() {
     });
 }
 
-/// The content that a query of a moment sees.
+/// Returns the contents at a read point.
 fn pairs(tree: &CaTree<Plain>, when: When) -> Vec<(u64, u64)> {
     let mut met = Vec::new();
     let scanned = tree.scan(None, when, &pin(), &mut |record| {
@@ -652,7 +654,7 @@ fn begin(tree: &CaTree<Plain>) -> Moment {
     moment.expect("a tree has moments")
 }
 
-/// Sees twice what `check` is content with, between the begin and the end of a query.
+/// Runs a query that reads twice; `check` must accept both results.
 fn query(tree: &CaTree<Plain>, check: impl Fn(&[(u64, u64)])) {
     let moment = begin(tree);
     let first = pairs(tree, moment.when());
@@ -662,7 +664,7 @@ fn query(tree: &CaTree<Plain>, check: impl Fn(&[(u64, u64)])) {
     tree.end(moment);
 }
 
-/// Cuts all; no query is left. Then no record leads to a version.
+/// Reclaims all versions after the last query, and checks that no record leads to one.
 fn all_is_cut(tree: &CaTree<Plain>) {
     quietly(|| {
         while !tree.cut(100, &pin()) {}
@@ -675,7 +677,7 @@ fn all_is_cut(tree: &CaTree<Plain>) {
     });
 }
 
-/// A query that sees the later of two writes of one thread sees the earlier.
+/// Checks that a query that sees the later of two writes of one thread sees the earlier.
 fn a_query_meets_two_writes(prepare: fn(&[u64]) -> Tree) {
     check_long(move || {
         let tree = prepare(&[2, 6]);
@@ -707,8 +709,8 @@ fn a_query_meets_two_writes_under_two_locks() {
     a_query_meets_two_writes(two_bases);
 }
 
-/// Begins a query, and goes on, in the middle of what another thread does. That one begins, so one
-/// switch is enough.
+/// Begins a query, and continues, in the middle of another thread's change. That thread runs first,
+/// so one preemption is enough.
 fn begin_beside(
     tree: &Tree,
     go_on: fn(&CaTree<Plain>),
@@ -725,8 +727,8 @@ fn begin_beside(
     moment.expect("it has begun")
 }
 
-/// A query that begins beside a batch sees all of it, or nothing, also when the batch has ended. An
-/// older query sees nothing of it.
+/// A query that begins beside a batch sees all of it, or nothing, even after the batch has ended.
+/// An older query sees nothing of it.
 #[test]
 fn a_query_meets_a_batch() {
     check(1, || {
@@ -767,7 +769,7 @@ fn a_query_meets_removals() {
     });
 }
 
-/// A thread that cuts may have looked for queries before there was one.
+/// A reclaiming thread may have checked for queries before there was one.
 #[test]
 fn a_query_begins_beside_a_cut() {
     check(1, || {
@@ -788,7 +790,8 @@ fn a_query_begins_beside_a_cut() {
     });
 }
 
-/// A writer takes over a version that a thread cuts, since the query has just ended.
+/// Checks that a writer can take over a version that another thread reclaims, because the query has
+/// just ended.
 fn the_last_query_ends_beside(change: fn(&CaTree<Plain>), after: &'static [(u64, u64)]) {
     check(1, move || {
         let tree = one_base(&[2, 6]);
@@ -830,7 +833,7 @@ fn the_last_query_ends_beside_a_batch() {
     the_last_query_ends_beside(|tree| put_both(tree, [2, 6], 9), &[(2, 9), (6, 9)]);
 }
 
-/// A record between two queries goes while the older one looks through it.
+/// A record between two queries is removed while the older one looks through it.
 #[test]
 fn a_query_meets_a_record_that_is_passed_over() {
     check(1, || {
@@ -861,8 +864,9 @@ fn a_query_meets_a_record_that_is_passed_over() {
     });
 }
 
-/// A query that changes what it sees keeps nothing for itself, but what another one sees that
-/// begins meanwhile: all of its changes up to a moment, and none of those after.
+/// A query that changes the records it sees keeps no old records for itself, but those that
+/// another, concurrently begun query sees: it sees all changes up to its read point, and none of
+/// the later ones.
 #[test]
 fn a_query_meets_changes_of_another() {
     check_long(|| {

@@ -1,4 +1,4 @@
-//! Making nodes and taking them out of use, with an account of their memory.
+//! Creation and retirement of nodes, with accounting of their memory.
 
 use super::base::{Base, Counts};
 use super::block::Block;
@@ -14,10 +14,10 @@ use crate::record::Release;
 use crate::slab::SlabBox;
 use ats_sync::Guard;
 
-/// The nodes that come in the place of a node.
+/// The replacement of a node.
 pub(super) enum Replacement<'g, R: Release> {
     One(Node<'g, R>),
-    /// Two nodes, the second from this separator on.
+    /// Two nodes; the second begins at this separator.
     Two(Node<'g, R>, Vec<u8>, Node<'g, R>),
 }
 
@@ -34,10 +34,10 @@ impl<'g, R: Release> From<Parts<'g, R>> for Replacement<'g, R> {
     }
 }
 
-/// The nodes made and marked dead by one change of structure.
+/// Nodes made and marked dead by one change of structure.
 pub(super) struct Nodes<'g, R: Release> {
     guard: &'g Guard,
-    /// Bytes made less bytes marked dead.
+    /// Bytes of new nodes minus bytes of dead ones.
     bytes: i64,
     dead: Vec<Node<'g, R>>,
 }
@@ -91,14 +91,14 @@ impl<'g, R: Release> Nodes<'g, R> {
         Node::of(leak(inner, self.guard))
     }
 
-    /// Makes a base node. Its memory is counted in itself.
+    /// Makes a base node, which counts its own memory.
     pub(super) fn base(&self, root: Node<'g, R>, counts: Counts, join_delay: u32) -> Node<'g, R> {
         let base = Base::new(Link::to(Some(root)), counts);
         base.set_join_delay(join_delay);
         Node::of(leak(base, self.guard))
     }
 
-    /// Bytes made less bytes marked dead, so far.
+    /// Returns the bytes of new nodes minus those of dead ones, so far.
     pub(super) fn bytes(&self) -> i64 {
         self.bytes
     }
@@ -115,10 +115,10 @@ impl<'g, R: Release> Nodes<'g, R> {
         self.dead.push(node);
     }
 
-    /// Retires what was marked dead. Returns by how many bytes the nodes have become larger.
+    /// Retires the nodes marked dead. Returns the growth of the nodes in bytes.
     ///
     /// # Safety
-    /// The replacement of what was marked dead has been published.
+    /// The replacement of the nodes marked dead must have been published.
     pub(super) unsafe fn finish(self) -> i64 {
         for node in self.dead {
             // SAFETY: the nodes were marked dead once (CATREE-3), and no link in use leads to them
@@ -129,7 +129,7 @@ impl<'g, R: Release> Nodes<'g, R> {
     }
 }
 
-/// An empty base node, of an empty leaf.
+/// Creates an empty base node with an empty leaf.
 pub(super) fn empty_base<R: Release>() -> SlabBox<Base<R>> {
     let bytes = Block::<R, SMALL>::bytes() as i64;
     let counts = Counts {
@@ -140,14 +140,15 @@ pub(super) fn empty_base<R: Release>() -> SlabBox<Base<R>> {
     Base::new(Link::owning(Leaf::empty()), counts)
 }
 
-/// Retires a node that was taken out, without its children or records.
+/// Retires a removed node, without its children or records.
 ///
 /// # Safety
-/// The node is marked dead, and its replacement has been published. It is retired once.
+/// The node must be marked dead, its replacement must have been published, and it must be retired
+/// only once.
 pub(super) unsafe fn retire<R: Release>(node: Node<'_, R>, guard: &Guard) {
     unsafe fn free<N>(raw: *mut u8) {
         // SAFETY: `raw` is a node of this type, which no thread has any more after the grace period
-        // (CATREE-6). The nodes that it led to are in its replacement or were retired themselves.
+        // (CATREE-6). Its children are in its replacement or were retired themselves.
         drop(unsafe { SlabBox::from_raw(raw.cast::<N>()) });
     }
     let (bytes, free): (usize, unsafe fn(*mut u8)) = match node.kind() {
@@ -161,6 +162,7 @@ pub(super) unsafe fn retire<R: Release>(node: Node<'_, R>, guard: &Guard) {
         Kind::Inner(inner) => (inner.bytes(), free::<Inner<R>>),
         Kind::Base(_) => (Base::<R>::bytes(), free::<Base<R>>),
     };
-    // SAFETY: no link in use leads to the node any more, which is so once (CATREE-6).
+    // SAFETY: the caller promises that no link in use leads to the node any more, and that it is
+    // retired once (CATREE-6).
     unsafe { guard.retire(node.pointer().cast(), bytes, free) };
 }

@@ -1,5 +1,5 @@
-//! The number of objects that a record of a tree stands for, and what writers change because of it:
-//! the [subtree counts](super::subtree_counts) on the path of the record.
+//! The number of objects that a record of a tree counts as, and the upkeep of the [subtree
+//! counts](super::subtree_counts) on the path of a changed record.
 
 use super::base::Base;
 use super::kind::Kind;
@@ -8,17 +8,17 @@ use super::simd_search::Baseline;
 use crate::record::{Old, Record, Release};
 use ats_sync::Guard;
 
-/// The unit in which places of a tree are counted.
+/// The rule by which records of a tree are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ObjectsPerRecord {
-    /// Each record is one object, so records need not be looked at.
+    /// Each record is one object, so records need not be read.
     One,
-    /// A record is as many objects as it [says](Record::objects_in_place).
+    /// A record counts as the number of objects that [it states](Record::objects_in_place).
     Stored,
 }
 
 impl ObjectsPerRecord {
-    /// Objects of a record in its place.
+    /// Returns the number of objects of a record in its slot.
     pub(super) fn of_record<R: Release>(self, record: &Record<R>) -> u64 {
         match self {
             ObjectsPerRecord::One => 1,
@@ -26,7 +26,7 @@ impl ObjectsPerRecord {
         }
     }
 
-    /// Objects of a record that is taken out of its place.
+    /// Returns the number of objects of a record taken out of its slot.
     fn of_old<R: Release>(self, old: &Old<'_, R>) -> u64 {
         match self {
             ObjectsPerRecord::One => 1,
@@ -34,7 +34,7 @@ impl ObjectsPerRecord {
         }
     }
 
-    /// Objects at a live place of a leaf. The caller holds the lock.
+    /// Returns the number of objects of a live slot. The caller holds the lock.
     pub(super) fn of_place<R: Release>(
         self,
         leaf: Leaf<'_, R>,
@@ -50,8 +50,7 @@ impl ObjectsPerRecord {
         }
     }
 
-    /// Counts that a record takes the place of another one, or of nothing. The caller holds the
-    /// lock.
+    /// Counts a record that replaces another one, or is new. The caller holds the lock.
     #[inline]
     pub(super) fn count_put<R: Release>(
         self,
@@ -65,7 +64,7 @@ impl ObjectsPerRecord {
         }
     }
 
-    /// Counts that a key goes. The caller holds the lock.
+    /// Counts the removal of a key. The caller holds the lock.
     #[inline]
     pub(super) fn count_removed<R: Release>(self, base: &Base<R>, key: &[u8], old: &Old<'_, R>) {
         if base.counts_subtrees() {

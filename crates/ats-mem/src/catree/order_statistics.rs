@@ -1,16 +1,15 @@
-//! Skipping over objects without looking at them: how many there are between two keys, and which is
-//! the n-th of them. Most trees have one object in each record; those of bags look at the records
-//! that say how many they have, when they are counted first.
+//! Order statistics: the number of objects between two keys, and the n-th of them, without a visit
+//! of each. Most trees have one object in each record; those of bags read the number of objects
+//! from the records, when they are counted first.
 //!
-//! Base node after base node is locked and passed, from one end of the range to the other. Below a
-//! base node whole subtrees are passed by their [subtree counts](super::subtree_counts). Where
-//! there is none, the leaves are counted, and the count is kept for the next thread that counts. So
-//! a range costs what its leaves cost when it is counted first, and O(log n) later, in each base
-//! node.
+//! The base nodes are locked and passed one by one, from one end of the range to the other. Below a
+//! base node whole subtrees are passed by their [subtree counts](super::subtree_counts). If a count
+//! is missing, the leaves are counted, and the count is stored for the next thread that counts. So
+//! the first count of a range visits its leaves, and later ones take O(log n), in each base node.
 //!
-//! The lock is given back after [`NODES_HELD`] nodes, and the rest of the range passed as if it had
-//! been asked for. So writers do not wait long, and a count ends even if they undo subtree counts
-//! faster than it makes them: it is a walk whose steps are sometimes long.
+//! The lock is released after [`NODES_HELD`] nodes, and the rest of the range is passed like a new
+//! range. So writers do not wait long, and a count ends even if they invalidate subtree counts
+//! faster than it makes them: it is a walk with some long steps.
 //!
 //! # At one moment
 //! A range whose subtree counts are known is passed in microseconds, and so
@@ -20,8 +19,8 @@
 //! open batches, which nobody sees, so there must be none at that moment: base nodes count records
 //! that batches have installed and not ended, and the sum of these numbers is 0.
 //!
-//! Uses the root, the gate, since it takes locks, the routes, which have the lock of adaptation,
-//! and the rule that says how many objects a record is.
+//! Uses the root, the gate, because it takes locks, the routes, which have the lock of adaptation,
+//! and the number of objects per record.
 
 use super::base::{Base, sum_pending};
 use super::fences::Fences;
@@ -40,37 +39,37 @@ use ats_sync::model::{MOMENT_ATTEMPTS, NODES_HELD};
 use ats_sync::{Backoff, Guard};
 use std::ops::ControlFlow::{self, Break, Continue};
 
-/// Looking at so many records takes about as long as visiting a node.
+/// Number of record reads that take about as long as the visit of a node.
 const RECORDS_AS_NODE: usize = 4;
 
-/// The number of children by which nodes are fetched ahead.
+/// Number of children by which nodes are prefetched.
 const AHEAD: usize = 3;
 
-/// The reason why skipping in a base node ends before its end.
+/// The reason why a skip ends within a base node.
 enum Stop<'g, R: Release> {
-    /// The record of the next object (it may be pending), when as many as wanted were passed; and
-    /// the number of its own objects that are among those.
+    /// All wanted objects were passed: the record of the next object (it may be pending), and the
+    /// number of its own objects among those passed.
     At(&'g Record<R>, u64),
-    /// Enough for now. All on the near side of this fence was passed.
+    /// The limit of work is reached. All objects on the near side of this fence were passed.
     Pause(&'g [u8]),
 }
 
-/// On the way through a base node, of which the lock is held.
+/// The state of a skip through a locked base node.
 struct Skipping<'g> {
     guard: &'g Guard,
     direction: Direction,
     objects: ObjectsPerRecord,
-    /// Objects to be passed.
+    /// Number of objects still to be passed.
     left: u64,
-    /// Nodes that may still be visited.
+    /// Number of nodes that may still be visited.
     nodes: usize,
-    /// Bytes of memory taken by subtree counts.
+    /// Bytes of new subtree counts.
     bytes: usize,
-    /// `true` if the lock is held, so that subtree counts can be kept.
+    /// `true` if the lock is held, so that subtree counts can be stored.
     keeps: bool,
 }
 
-/// Those of the ends of a range that lie within some node.
+/// The ends of a range that are within some node.
 #[derive(Clone, Copy)]
 struct Ends<'k> {
     low: Option<&'k [u8]>,
@@ -78,7 +77,7 @@ struct Ends<'k> {
 }
 
 impl<'k> Ends<'k> {
-    /// Leaves out those which say no more than the fences.
+    /// Drops the ends that the fences imply.
     fn within(self, fences: &Fences<'_>) -> Self {
         let Ends { low, high } = self;
         Ends {
@@ -92,20 +91,20 @@ impl<'k> Ends<'k> {
     }
 }
 
-/// A range, the direction in which it is passed, and most objects.
+/// A range, the direction in which it is passed, and the largest number of objects.
 type Wanted<'k> = (KeyRange<'k>, Direction, usize);
 
 /// The outcome of an attempt to skip records at one moment.
 enum Try<'g, R: Release> {
     Skipped(Skipped<'g, R>),
-    /// There are too many nodes to be visited, or the calling thread must not wait.
+    /// Too many nodes have to be visited, or the calling thread must not wait.
     TooFar,
     /// A batch is open.
     Again,
 }
 
 impl<'g> Skipping<'g> {
-    /// Passes the records of a range in a base node, which has these fences.
+    /// Passes the records of a range in a base node with these fences.
     fn skip_base<R: Release>(
         &mut self,
         base: &'g Base<R>,
@@ -116,7 +115,7 @@ impl<'g> Skipping<'g> {
         self.skip(base.root(), fences, ends)
     }
 
-    /// Passes the records between the ends below a node, which has these fences.
+    /// Passes the records between the ends below a node with these fences.
     fn skip<R: Release>(
         &mut self,
         node: Node<'g, R>,
@@ -129,7 +128,7 @@ impl<'g> Skipping<'g> {
         };
         match (self.nodes.checked_sub(1), near) {
             (Some(nodes), _) => self.nodes = nodes,
-            // Something was passed, or so many nodes would not have been visited.
+            // Some records were passed, or fewer nodes would have been visited.
             (None, Some(fence)) => return Break(Stop::Pause(fence)),
             (None, None) => {}
         }
@@ -278,7 +277,7 @@ impl<R: Release> CaTree<R> {
         Skipped::All(skipped(left))
     }
 
-    /// Passes what a range has in the base node at its near end. Returns where that ends.
+    /// Passes the part of a range in the base node at its near end. Returns the end of that part.
     fn pass_base<'g>(
         &'g self,
         key_range: KeyRange<'_>,
@@ -343,7 +342,7 @@ impl<R: Release> CaTree<R> {
             match tried {
                 Try::Skipped(skipped) => return Some(skipped),
                 Try::TooFar => return None,
-                // Batches are open, which end.
+                // Open batches will end.
                 Try::Again if backoff.wait() => {}
                 Try::Again => return None,
             }
@@ -368,7 +367,7 @@ impl<R: Release> CaTree<R> {
         }
     }
 
-    /// Passes records while no thread is inside that writes.
+    /// Passes records while no writer is inside.
     fn try_in_all<'g>(&'g self, wanted: Wanted<'_>, guard: &'g Guard) -> Try<'g, R> {
         let tried = self.routes.take_turn(|turn| {
             let _routes_held = self.routes.lock_within_limit()?;
@@ -390,8 +389,7 @@ impl<R: Release> CaTree<R> {
         tried.unwrap_or(Try::TooFar)
     }
 
-    /// Passes records of these base nodes, which are all, while no other thread changes anything
-    /// and no batch is open.
+    /// Passes records of all these base nodes, while no other thread writes and no batch is open.
     fn skip_at_rest<'g>(
         &'g self,
         bases: &[(&'g Base<R>, Fences<'g>)],
@@ -403,7 +401,7 @@ impl<R: Release> CaTree<R> {
             if !fences.meet(&key_range) {
                 return Continue(());
             }
-            // Each base node was looked at anyway.
+            // Each base node counts as a visited node.
             skipping.nodes += 1;
             skipping.skip_base(base, *fences, key_range)
         };
@@ -419,8 +417,8 @@ impl<R: Release> CaTree<R> {
     }
 }
 
-/// The base node at the near end of a range, and its range, which is that of the base node for as
-/// long as this is not dead.
+/// Returns the base node at the near end of a range, with its fences, which are valid as long as it
+/// is not dead.
 fn base_at_end<'g, R: Release>(
     root: &'g Root<R>,
     key_range: KeyRange<'_>,
@@ -449,8 +447,8 @@ fn base_at_end<'g, R: Release>(
     }
 }
 
-/// The record that a reader sees of one that was come to: itself, the one that was there
-/// before, or if there was none, the next.
+/// Returns the record that a reader sees instead of one that was reached: itself, the record
+/// before, or if there was none, the next one.
 fn visible<'g, R: Release>(
     root: &'g Root<R>,
     record: &'g Record<R>,

@@ -1,8 +1,8 @@
-//! The path from the root to a leaf, and the publication of changes upwards along it.
+//! Paths from the root to a leaf, and the publication of changes upwards along them.
 //!
-//! A node that gets another number of children is replaced by a copy, which changes the word that
-//! leads to it in the node above. If the copy must be two nodes, the node above is copied, too, and
-//! so on. The last of these stores makes all of the change visible at once.
+//! A node whose number of children changes is replaced by a copy, which changes the link in its
+//! parent. If the copy must be two nodes, the parent is copied, too, and so on. The last of these
+//! stores makes the whole change visible at once.
 
 use super::base::Base;
 use super::fences::Fences;
@@ -16,7 +16,7 @@ use super::simd_search::Baseline;
 use crate::record::Release;
 use ats_sync::Guard;
 
-/// One node of the way, and the child through which it goes on.
+/// A node of a path, and the child through which the path continues.
 pub(super) struct PathNode<'g, R: Release> {
     pub inner: &'g Inner<R>,
     pub place: usize,
@@ -36,7 +36,7 @@ pub(super) struct Path<'g, R: Release> {
 }
 
 impl<R: Release> Root<R> {
-    /// The path to the leaf of `key`.
+    /// Returns the path to the leaf of `key`.
     pub(super) fn path<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Path<'g, R> {
         let (routes, base, base_fences) = way(self.node(guard), Fences::NONE, key);
         let Kind::Base(base) = base.kind() else {
@@ -53,7 +53,8 @@ impl<R: Release> Root<R> {
     }
 }
 
-/// The way of `key` down inner nodes or route nodes, to what is below them, and the range of that.
+/// Follows `key` down inner nodes or route nodes. Returns the path, the node below them, and its
+/// fences.
 fn way<'g, R: Release>(
     from: Node<'g, R>,
     fences: Fences<'g>,
@@ -74,12 +75,12 @@ fn way<'g, R: Release>(
     (steps, node, fences)
 }
 
-/// Puts `with` in the place of the node that hangs from the last of `steps`, or from `root` if
-/// there are none. The nodes above that must be replaced, too, are marked dead here.
+/// Replaces the child of the last of `steps`, or of `root` if there are none, by `with`. Ancestors
+/// that must be replaced, too, are marked dead here.
 ///
 /// # Safety
-/// The caller holds the lock that guards the links (CATREE-1, CATREE-2), and has marked dead the
-/// node and all others whose place `with` takes (CATREE-3), but nothing else.
+/// The caller must hold the lock that guards the links (CATREE-1, CATREE-2), and must have marked
+/// dead all nodes that `with` replaces (CATREE-3), and no others.
 pub(super) unsafe fn replace<'g, R: Release>(
     root: &Link<R>,
     root_fences: Fences<'_>,
@@ -98,17 +99,17 @@ pub(super) unsafe fn replace<'g, R: Release>(
         (Some((step, above)), two) => {
             let with = with_child(step, two, nodes);
             // SAFETY: the caller holds the lock that guards the links (CATREE-1, CATREE-2), and
-            // `with_child` has marked the node of `step` dead before its place is taken (CATREE-3).
+            // `with_child` has marked the node of `step` dead before it is replaced (CATREE-3).
             return unsafe { replace(root, root_fences, above, with, nodes) };
         }
     };
-    // SAFETY: the caller holds the lock that guards the link (CATREE-1, CATREE-2), and the node
-    // that hung from it has been marked dead (CATREE-3).
+    // SAFETY: the caller holds the lock that guards the link (CATREE-1, CATREE-2), and the old node
+    // has been marked dead (CATREE-3).
     unsafe { link.store(node) };
 }
 
-/// The node that comes in the place of the node of `step`, which is marked dead, if `with` comes in
-/// the place of its child.
+/// Returns the replacement of the node of `step`, which is marked dead, if `with` replaces its
+/// child.
 pub(super) fn with_child<'g, R: Release>(
     step: &PathNode<'g, R>,
     with: Replacement<'g, R>,
@@ -128,10 +129,9 @@ pub(super) fn with_child<'g, R: Release>(
     build(nodes, step, &separators, &children)
 }
 
-/// One node in the place of that of `step`, with these children, or two if they are too many. Not
-/// higher than it, and lower if the children have become lower meanwhile: a tree that grows and
-/// shrinks over and over would get a level more each time otherwise, though it never has many
-/// nodes.
+/// Builds the replacement of the node of `step` with these children, or two nodes if they are too
+/// many. It is not higher, and lower if the children have become lower: otherwise a tree that grows
+/// and shrinks repeatedly would get another level each time, although it never has many nodes.
 pub(super) fn build<'g, R: Release>(
     nodes: &mut Nodes<'g, R>,
     step: &PathNode<'g, R>,
@@ -144,8 +144,8 @@ pub(super) fn build<'g, R: Release>(
         let node = nodes.inner_like(old, level, fences, separators, children);
         return Replacement::One(node);
     }
-    // A key at the end is likely of an ascending row, of which more will follow: the left node
-    // stays full. The same for descending rows.
+    // A key at the end likely belongs to an ascending row with more keys to follow: the left node
+    // stays full. The same holds for descending rows.
     let middle = match step.place {
         0 => 1,
         place if place + 1 >= separators.len() => FANOUT - 1,
@@ -174,10 +174,10 @@ pub(super) fn build<'g, R: Release>(
     )
 }
 
-/// The level of a node with these children that comes in the place of one of the level `before`.
+/// Returns the level of a node with these children that replaces one of level `before`.
 fn level_above<R: Release>(children: &[Node<'_, R>], before: u8) -> u8 {
-    // The nodes below the lowest inner nodes and route nodes need not be looked at, and are rarely
-    // in the cache.
+    // The nodes below the lowest inner nodes and route nodes need not be read, and are rarely in
+    // the cache.
     if before == 1 || before == BASE + 1 {
         return before;
     }

@@ -1,20 +1,19 @@
-//! Changing the first or the last record.
+//! Changes of the first or the last record.
 //!
 //! A thread that holds the lock of the base node at an end of the tree knows that no other base
-//! node has keys beyond, for as long as it holds the lock: the range of a base node does not change
-//! in its life, and this one is without fence on that side. So if the base node has a record, its
-//! first one is the first of the tree, and what is done with it happens at a moment when that is
-//! true.
+//! node has keys beyond, as long as it holds the lock: the range of a base node never changes, and
+//! this one has no fence on that side. So if the base node has a record, its first one is the first
+//! of the tree, and stays so during the change.
 //!
-//! If the base node has none, the first record is in a neighbour. But a record of the neighbour is
-//! not known to be the first of the tree as long as this base node can get records. Instead of
-//! holding two locks, the thread joins the empty base node with its neighbour and looks again. So a
-//! queue that is consumed from its end pays one join for each base node that it empties.
+//! If the base node has none, the first record is in a neighbour. But a record of the neighbour may
+//! not be the first of the tree as long as this base node can get records. Instead of holding two
+//! locks, the thread joins the empty base node with its neighbour and tries again. So a queue that
+//! is consumed from its end pays one join for each base node that it empties.
 //!
-//! A record of a batch that has not ended may be there or not there in the next moment. At the end
-//! of the tree it must be waited for, as by any other writer of its key.
+//! A record of an open batch may or may not exist in the next moment. At the end of the tree a
+//! thread must wait for it, like any other writer of its key.
 //!
-//! Uses the root to find the base node, the routes to join it, and what [`write`](super::write)
+//! Uses the root to find the base node, the routes to join it, and all that [`write`](super::write)
 //! uses.
 
 use super::base::{Base, SPLIT_ABOVE};
@@ -30,7 +29,7 @@ use crate::record::{Old, Record, Release};
 use ats_store::End;
 use ats_sync::Guard;
 
-/// The leaf of a base node that has the record at one end, and the place of this record there.
+/// The leaf of a base node with the record at one end, and the slot of this record.
 type Outermost<'g, R> = (Leaf<'g, R>, usize, &'g Record<R>);
 
 impl<R: Release> CaTree<R> {
@@ -82,7 +81,7 @@ impl<R: Release> CaTree<R> {
                 (record.key(), None),
                 guard,
             );
-            // A split cannot part threads that contend for one end.
+            // A split cannot separate threads that contend for one end.
             if locked.held.statistics() > SPLIT_ABOVE {
                 locked.held.reset_statistics();
             }
@@ -92,7 +91,7 @@ impl<R: Release> CaTree<R> {
     }
 }
 
-/// The base node at an end, and a key of its range.
+/// Returns the base node at an end, and a key of its range.
 fn outermost_base<'g, R: Release>(
     root: &'g Root<R>,
     end: End,
@@ -114,7 +113,7 @@ fn outermost_base<'g, R: Release>(
     }
 }
 
-/// The place of the outermost of children, behind `last` of which there is none.
+/// Returns the index of the outermost child; `last` is the last index.
 fn outer(last: usize, end: End) -> usize {
     match end {
         End::First => 0,
@@ -122,13 +121,13 @@ fn outer(last: usize, end: End) -> usize {
     }
 }
 
-/// The outermost record of a base node, which the caller holds.
+/// Returns the outermost record of a base node, which the caller holds.
 fn outermost<'g, R: Release>(
     base: &'g Base<R>,
     end: End,
     guard: &'g Guard,
 ) -> Option<Outermost<'g, R>> {
-    // Inner nodes whose outermost child has no record, and how many of their children had none.
+    // Inner nodes whose outermost children have no record, and the number of these children.
     let mut passed: Vec<(&Inner<R>, usize)> = Vec::new();
     let mut node = base.root();
     loop {
@@ -138,7 +137,7 @@ fn outermost<'g, R: Release>(
                 node = inner.child(outer(inner.len(), end));
                 continue;
             }
-            // While queries run, removals fill leaves that this comes to again and again.
+            // Pops during a query would scan the same removals each time.
             Kind::Leaf(leaf) if leaf.live() == 0 => {}
             Kind::Leaf(leaf) => {
                 let order = leaf.in_order();
@@ -156,8 +155,8 @@ fn outermost<'g, R: Release>(
             }
             Kind::Base(_) => unreachable!("no base node is below another"),
         }
-        // The leaf has no record. Such leaves are merged away as a rule, but not while queries may
-        // look through the removals in them.
+        // The leaf has no record. Such leaves are usually merged, but not while queries may look
+        // through the removals in them.
         node = loop {
             let (inner, without) = passed.last_mut()?;
             *without += 1;

@@ -1,8 +1,8 @@
-//! The root of the tree: all that reading it takes.
+//! The root of the tree, as needed by readers.
 //!
-//! Other files add the ways to read from here: to [one key](super::find), [from key to
-//! key](super::walk), along a [path](super::path) that is to change, and [ahead of a
-//! batch](super::batch_prefetch). None of them can lock, count or adapt.
+//! Other files add the read operations: lookups of [one key](super::find), [walks](super::walk),
+//! [paths](super::path) to be changed, and the [prefetch of batches](super::batch_prefetch). None
+//! of them can lock, count or adapt.
 
 use super::base::Base;
 use super::fences::Fences;
@@ -16,15 +16,15 @@ use ats_sync::Guard;
 use std::mem;
 use std::ops::ControlFlow;
 
-/// The word that leads to the nodes of a tree, and the name by which threads know these from one
-/// call to the next.
+/// The link to the nodes of a tree, and the identity by which threads recognize these between
+/// calls.
 pub(super) struct Root<R: Release> {
     link: Link<R>,
     identity: Identity,
 }
 
 impl<R: Release> Root<R> {
-    /// The root of a tree that is empty.
+    /// Creates the root of an empty tree.
     pub(super) fn new() -> Self {
         Root {
             link: Link::owning(empty_base::<R>()),
@@ -32,26 +32,26 @@ impl<R: Release> Root<R> {
         }
     }
 
-    /// The word itself. Stored to only under the lock of adaptation (CATREE-2).
+    /// Returns the link itself, which is stored to only under the lock of adaptation (CATREE-2).
     pub(super) fn link(&self) -> &Link<R> {
         &self.link
     }
 
-    /// The name of the nodes.
+    /// Returns the identity of the tree.
     #[inline(always)]
     pub(super) fn identity(&self) -> &Identity {
         &self.identity
     }
 
-    /// The node at the root.
+    /// Returns the node at the root.
     #[inline(always)]
     pub(super) fn node<'g>(&'g self, _guard: &'g Guard) -> Node<'g, R> {
-        // SAFETY: the thread is pinned (CATREE-6), and there is a root at any time.
+        // SAFETY: the thread is pinned (CATREE-6), and the tree always has a root.
         unsafe { self.link.load() }
     }
 
     /// Takes the nodes out; the tree is empty afterwards. They may be freed without a grace period:
-    /// threads that remember leaves know the tree by another name from now on.
+    /// the tree gets another identity, so that threads do not use remembered leaves.
     pub(super) fn take(&mut self) -> NodePtr {
         mem::replace(self, Self::new()).link.pointer()
     }
@@ -63,7 +63,7 @@ impl<R: Release> Root<R> {
     }
 
     /// Visits the base nodes in the order of their keys until `visit` breaks. One that is split or
-    /// joined meanwhile may be visited, be missed, or be visited though it is dead.
+    /// joined meanwhile may be visited or missed, or visited although it is dead.
     pub(super) fn for_each_base<'g>(
         &'g self,
         guard: &'g Guard,

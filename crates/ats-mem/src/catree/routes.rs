@@ -1,4 +1,4 @@
-//! The route nodes: the way from the root to base nodes, and the state of its adaptation.
+//! Routes: the route nodes from the root to base nodes, and the state of the adaptation.
 //!
 //! [`adapt`](super::adapt) decides when base nodes are split and joined, and
 //! [`split_join`](super::split_join) does it.
@@ -15,16 +15,16 @@ use ats_sync::count::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use ats_sync::{Census, Held, Lock};
 use std::sync::{Arc, OnceLock, Weak};
 
-/// Is told when a tree has gone from one base node to two.
+/// A listener for the first split of a tree from one base node to two.
 pub trait OnFirstSplit: Send + Sync {
-    /// Called by a writer of the tree with no lock held.
+    /// Handles the first split. Called by a writer of the tree without a lock.
     fn has_split(self: Arc<Self>);
 }
 
-/// The root with the route nodes below it, and all that changes these.
+/// The root with the route nodes below it, and the data needed to change these.
 pub(super) struct Routes<R: Release> {
     root: Root<R>,
-    /// Made by the first thread that adapts, or that counts while others write.
+    /// Shared state, made by the first thread that adapts, or that counts while others write.
     shared: Lazy<Shared>,
     first_split: Option<Weak<dyn OnFirstSplit>>,
     forcing: Forcing,
@@ -36,25 +36,25 @@ struct Shared {
     /// The lock of adaptation, held while route nodes change. A thread that holds another lock only
     /// tries this one.
     lock: Lock,
-    // The numbers are changed under the lock.
-    /// Base nodes but for the first.
+    // The lock guards changes of these numbers.
+    /// Number of base nodes minus one.
     more_base_nodes: AtomicU64,
     route_bytes: AtomicI64,
     splits: AtomicU64,
     joins: AtomicU64,
-    /// Made by the first that does not get by with a glance. Its holder takes the lock above, and
-    /// no other.
+    /// The census, made when a glance fails for the first time. Its holder takes the lock above,
+    /// and no other.
     census: OnceLock<Box<Census<(Totals, u64)>>>,
 }
 
-/// The lock of adaptation, held: base nodes are split and joined by its holder alone.
+/// The held lock of adaptation: only its holder splits and joins base nodes.
 pub(super) struct RoutesHeld<'r> {
     shared: &'r Shared,
     _held: Held<'r>,
 }
 
 impl<R: Release> Routes<R> {
-    /// The way to an empty base node.
+    /// Creates the routes of a tree with an empty base node.
     pub(super) fn new() -> Self {
         Routes {
             root: Root::new(),
@@ -64,13 +64,13 @@ impl<R: Release> Routes<R> {
         }
     }
 
-    /// The part that readers use.
+    /// Returns the part that readers use.
     #[inline(always)]
     pub(super) fn root(&self) -> &Root<R> {
         &self.root
     }
 
-    /// Takes the nodes out; the tree is as a new one afterwards.
+    /// Takes the nodes out; the tree is like a new one afterwards.
     pub(super) fn take(&mut self) -> NodePtr {
         self.shared = Lazy::new();
         self.root.take()
@@ -80,14 +80,14 @@ impl<R: Release> Routes<R> {
         self.first_split = Some(notice);
     }
 
-    /// Says that the tree has gone from one base node to two. The caller holds no lock.
+    /// Reports that the tree has gone from one base node to two. The caller holds no lock.
     pub(super) fn report_first_split(&self) {
         if let Some(notice) = self.first_split.as_ref().and_then(Weak::upgrade) {
             notice.has_split();
         }
     }
 
-    /// Returns the adaptation that the write that asks has to force.
+    /// Returns the adaptation that this write must force.
     #[inline]
     pub(super) fn decide_forced(&self) -> Option<Forced> {
         self.forcing.decide_forced()
@@ -98,7 +98,7 @@ impl<R: Release> Routes<R> {
         self.forcing.set(splits, joins);
     }
 
-    /// Bytes of memory beside the tree and its nodes.
+    /// Returns the bytes of memory beside the tree and its nodes.
     pub(super) fn shared_bytes(&self) -> usize {
         self.shared.bytes()
     }
@@ -115,13 +115,13 @@ impl<R: Release> Routes<R> {
         self.number(|shared| shared.joins.load(Relaxed))
     }
 
-    /// Bytes of memory of the route nodes.
+    /// Returns the bytes of memory of the route nodes.
     pub(super) fn bytes(&self) -> i64 {
         let shared = self.shared.get();
         shared.map_or(0, |shared| shared.route_bytes.load(Relaxed))
     }
 
-    /// The number of base nodes.
+    /// Returns the number of base nodes.
     pub(super) fn base_nodes(&self) -> u64 {
         1 + self.number(|shared| shared.more_base_nodes.load(Relaxed))
     }
@@ -135,7 +135,7 @@ impl<R: Release> Routes<R> {
         }
     }
 
-    /// Takes the lock of adaptation, as long as the calling thread may wait for it.
+    /// Takes the lock of adaptation, unless the calling thread would have to wait too long.
     pub(super) fn lock_within_limit(&self) -> Option<RoutesHeld<'_>> {
         let shared = self.shared.get_or_make();
         let (held, _) = shared.lock.lock_within_limit()?;
@@ -154,7 +154,7 @@ impl<R: Release> Routes<R> {
         })
     }
 
-    /// The result of a census, which callers at the same time share.
+    /// Returns the result of a census, which concurrent callers share.
     pub(super) fn share_census(
         &self,
         take: impl FnOnce(&mut Turn<'_>) -> Option<(Totals, u64)>,
@@ -162,7 +162,7 @@ impl<R: Release> Routes<R> {
         self.census_of_all().share(take).ok_or(Busy)
     }
 
-    /// Calls a function that closes the gate, when it is its turn.
+    /// Calls a function that closes the gate, once it is its turn.
     pub(super) fn take_turn<T>(&self, take: impl FnOnce(&mut Turn<'_>) -> Option<T>) -> Option<T> {
         self.census_of_all().take_turn(take)
     }
@@ -173,12 +173,12 @@ impl<R: Release> Routes<R> {
 }
 
 impl RoutesHeld<'_> {
-    /// Counts a split, by which route nodes have become larger by so many bytes.
+    /// Counts a split, by which route nodes have grown by `route_bytes` bytes.
     pub(super) fn count_split(&self, route_bytes: i64) {
         self.count(&self.shared.splits, 1, route_bytes);
     }
 
-    /// Counts a join, as [`count_split`](Self::count_split) a split.
+    /// Counts a join, like [`count_split`](Self::count_split).
     pub(super) fn count_join(&self, route_bytes: i64) {
         self.count(&self.shared.joins, -1, route_bytes);
     }

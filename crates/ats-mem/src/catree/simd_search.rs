@@ -1,22 +1,23 @@
-//! Comparing all heads of a node with another: with the instructions that the processor has.
+//! SIMD search: all heads of a node are compared with one, by the vector instructions of the
+//! processor.
 
 use ats_sync::count::atomic::{AtomicI64, Ordering::Relaxed};
 
-/// The comparison of the heads of a node: the choice of instructions, made when the program runs.
+/// The comparison of a node's heads, for instructions chosen at run time.
 pub(super) trait Search {
-    /// Number of heads below `head`, in ascending heads.
+    /// Returns the number of heads below `head`, in ascending heads.
     fn below<const N: usize>(heads: &[AtomicI64; N], head: i64) -> usize;
 
-    /// The heads that equal `head`, as bits: the lowest one for the first. The heads are in any
-    /// order.
+    /// Returns the heads equal to `head`, as bits: the lowest bit is that of the first. The heads
+    /// are in any order.
     fn equal<const N: usize>(heads: &[AtomicI64; N], head: i64) -> u64;
 }
 
-/// For any processor: binary search without branches.
+/// The baseline for any processor: binary search without branches.
 pub(super) struct Baseline;
 
-/// For processors with vectors of 256 bits (AVX2). Only to be used by functions compiled for them,
-/// which are called only if the processor has them.
+/// The version for processors with vectors of 256 bits (AVX2). Only functions compiled for them may
+/// use it, which are called only if the processor has them.
 #[cfg(target_arch = "x86_64")]
 pub(super) struct Avx2;
 
@@ -37,7 +38,7 @@ impl Search for Baseline {
 
 #[cfg(target_arch = "x86_64")]
 impl Search for Avx2 {
-    // Over all N places and without a branch: the lines of a node are fetched together, where a
+    // All N heads are compared without a branch: the lines of a node are fetched together, while a
     // binary search would fetch one after the other. The intrinsics are inlined into the function
     // that was compiled for them.
     #[inline(always)]
@@ -46,7 +47,7 @@ impl Search for Avx2 {
         const { assert!(matches!(N % 8, 0 | 2)) };
         ats_sync::count::read(heads);
         // SAFETY: code that uses this type has checked that the processor has these instructions
-        // (contract of the type); what is read stays within the array.
+        // (contract of the type); all reads stay within the array.
         unsafe {
             let needle = _mm256_set1_epi64x(head);
             let mut sums = [_mm256_setzero_si256(); 2];
@@ -80,7 +81,7 @@ impl Search for Avx2 {
         const { assert!(matches!(N % 8, 0 | 2)) };
         ats_sync::count::read(heads);
         // SAFETY: code that uses this type has checked that the processor has AVX2 (contract of the
-        // type), and what is read stays within the array.
+        // type), and all reads stay within the array.
         unsafe {
             let needle = _mm256_set1_epi64x(head);
             let mut bits = 0;
@@ -96,19 +97,18 @@ impl Search for Avx2 {
     }
 }
 
-/// The heads among the eight behind a pointer that equal the `needle`, loaded as by
-/// [`count_eight`].
+/// Returns the heads equal to `needle` among the eight at a pointer, loaded as in [`count_eight`].
 ///
 /// # Safety
-/// The heads are there, and the processor has AVX2.
+/// The pointer must be valid for reads of eight heads, and the processor must have AVX2.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 #[inline]
 unsafe fn equal_of_eight(heads: *const AtomicI64, needle: std::arch::x86_64::__m256i) -> u64 {
     use std::arch::x86_64::{_mm256_castsi256_pd, _mm256_movemask_pd};
     let (low, high);
-    // SAFETY: the caller says that eight heads are there and that the processor has AVX2. The
-    // instructions read these 64 bytes and do nothing else.
+    // SAFETY: the caller promises that the pointer is valid for eight heads and that the processor
+    // has AVX2. The instructions only read these 64 bytes.
     unsafe {
         std::arch::asm!(
             "vpcmpeqq {low}, {needle}, [{heads}]",
@@ -125,18 +125,18 @@ unsafe fn equal_of_eight(heads: *const AtomicI64, needle: std::arch::x86_64::__m
     low | high << 4
 }
 
-/// Does what [`equal_of_eight`] does, of two heads.
+/// Like [`equal_of_eight`], for two heads.
 ///
 /// # Safety
-/// Two heads follow the pointer, and the processor has AVX.
+/// The pointer must be valid for reads of two heads, and the processor must have AVX.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx")]
 #[inline]
 unsafe fn equal_of_two(heads: *const AtomicI64, needle: std::arch::x86_64::__m128i) -> u64 {
     use std::arch::x86_64::{_mm_castsi128_pd, _mm_movemask_pd};
     let two;
-    // SAFETY: the caller says that two heads are there and that the processor has AVX. The
-    // instruction reads these 16 bytes and does nothing else.
+    // SAFETY: the caller promises that the pointer is valid for two heads and that the processor
+    // has AVX. The instruction only reads these 16 bytes.
     unsafe {
         std::arch::asm!(
             "vpcmpeqq {two}, {needle}, [{heads}]",
@@ -149,15 +149,15 @@ unsafe fn equal_of_two(heads: *const AtomicI64, needle: std::arch::x86_64::__m12
     _mm_movemask_pd(_mm_castsi128_pd(two)) as u64
 }
 
-/// Adds for each of the eight heads that begin so many bytes behind a pointer one to a lane of
-/// `sums` if it is below the `needle`.
+/// Adds one to a lane of `sums` for each of the eight heads at `OFFSET` bytes after a pointer that
+/// is below the `needle`.
 ///
 /// The heads are loaded by the comparisons, as relaxed atomic loads: a writer may be storing a head
-/// at the end of a leaf at the same time, which an ordinary load of a vector must not meet. The
+/// at the end of a leaf at the same time, which would race with an ordinary vector load. The
 /// processor loads each aligned word of a vector as a whole.
 ///
 /// # Safety
-/// The heads are there, and the processor has AVX2.
+/// The heads must be valid for reads, and the processor must have AVX2.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 #[inline]
@@ -168,8 +168,8 @@ unsafe fn count_eight<const OFFSET: usize>(
 ) {
     use std::arch::x86_64::_mm256_sub_epi64;
     let (low, high);
-    // SAFETY: the caller says that eight heads are there and that the processor has AVX2. The
-    // instructions read these 64 bytes and do nothing else.
+    // SAFETY: the caller promises that eight heads are valid for reads and that the processor has
+    // AVX2. The instructions only read these 64 bytes.
     unsafe {
         std::arch::asm!(
             "vpcmpgtq {low}, {needle}, [{heads} + {offset}]",
@@ -187,11 +187,10 @@ unsafe fn count_eight<const OFFSET: usize>(
     sums[1] = _mm256_sub_epi64(sums[1], high);
 }
 
-/// Does what [`count_eight`] does, for two heads: -1 in the lane of each that is below the
-/// `needle`.
+/// Like [`count_eight`], for two heads: the lane of each head below the `needle` is -1.
 ///
 /// # Safety
-/// Two heads follow the pointer, and the processor has AVX.
+/// The pointer must be valid for reads of two heads, and the processor must have AVX.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx")]
 #[inline]
@@ -200,8 +199,8 @@ unsafe fn below_two(
     needle: std::arch::x86_64::__m128i,
 ) -> std::arch::x86_64::__m128i {
     let two;
-    // SAFETY: the caller says that two heads are there and that the processor has AVX. The
-    // instruction reads these 16 bytes and does nothing else.
+    // SAFETY: the caller promises that the pointer is valid for two heads and that the processor
+    // has AVX. The instruction only reads these 16 bytes.
     unsafe {
         std::arch::asm!(
             "vpcmpgtq {two}, {needle}, [{heads}]",
@@ -214,12 +213,12 @@ unsafe fn below_two(
     two
 }
 
-/// Returns `true` if the processor has vectors of 256 bits. The answer is kept, so asking costs a
+/// Returns `true` if the processor has vectors of 256 bits. The answer is cached, so a call costs a
 /// load.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(super) fn has_avx2() -> bool {
-    // Tools that watch memory accesses do not see what the vectors load.
+    // Tools that watch memory accesses do not see vector loads in inline assembly.
     !cfg!(any(tsan, watched, loom))
         && is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("bmi2")

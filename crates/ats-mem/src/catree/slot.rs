@@ -1,5 +1,4 @@
-//! A word of a leaf: where the record of a key is, and what of it can be told without looking at
-//! it.
+//! Slots of a leaf: words with the address of a record, and a summary that often spares reading it.
 //!
 //! ```text
 //!  63       56 55        48 47                            3   2   1   0
@@ -13,21 +12,20 @@
 //! +-----------------------------------------------------------------+---+
 //! ```
 //!
-//! A record that is replaced or removed was written long ago, and is not in the cache. Nor need it
-//! be: S says that the upper 16 bits are the *summary* of a *simple* record, which has no stamp,
-//! owns nothing, and counts one object and its own bytes. So it can be told from the word whether
-//! its key is that of a search, if the head of the key completes it; whether the record is visible;
-//! what it counts; and how it is freed.
+//! A record that is replaced or removed was written long ago, and is not in the cache. It need not
+//! be: S marks the upper 16 bits as the *summary* of a *simple* record, which has no stamp, owns
+//! nothing, and counts as one object and its own bytes. So the word alone determines whether the
+//! record has a searched key, if the head of the key completes it; whether it is visible; its
+//! weight; and how it is freed.
 //!
-//! R says that the key was removed, but queries of an earlier moment may still read what was there:
-//! the record is a [removal](crate::moments), which leads to that. Readers of the present need not
-//! look at it.
+//! R marks a removed key whose old record earlier queries may still read: the record is a
+//! [removal](crate::moments), which leads to it. Ordinary readers need not read it.
 //!
 //! # Invariant
 //! - SLOT-1. A slot with a summary leads to a simple record. Only a batch stamps records that are
-//!   in the store, in a [step](crate::batch::Stepwise::step), under the lock; before this is given
-//!   back, the summary is taken out of the slot. A thread that sees it meanwhile sees a record that
-//!   its key keeps, whatever becomes of the batch.
+//!   in the store, in a [step](crate::batch::Stepwise::step), under the lock; before this is
+//!   released, the summary is removed from the slot. A thread that reads the summary meanwhile sees
+//!   a record that the key keeps even if the batch aborts.
 
 use crate::record::{Record, Release, Simple};
 use crate::slab;
@@ -43,7 +41,7 @@ const REMOVED: u64 = 4;
 const ADDRESS: u64 = ((1 << WORDS_SHIFT) - 1) & !(TOMBSTONE | SUMMARY | REMOVED);
 const WORDS_SHIFT: u32 = 48;
 const KEY_SHIFT: u32 = 56;
-/// More words, or bytes of a key, do not fit.
+/// Largest number of words, or of bytes of a key, in a summary.
 const MOST: usize = u8::MAX as usize;
 
 const _: () = assert!(slab::ADDRESS_LIMIT <= 1 << WORDS_SHIFT);
@@ -64,10 +62,10 @@ impl<R: Release> Clone for Word<R> {
 impl<R: Release> Copy for Word<R> {}
 
 impl<R: Release> Word<R> {
-    /// That of a place which has no key yet.
+    /// The word of a slot that has no key yet.
     pub(super) const UNUSED: Self = Word(0, PhantomData);
 
-    /// A record.
+    /// Returns the word of a record.
     #[inline]
     pub(super) fn of(record: &Record<R>) -> Self {
         let address = ptr::from_ref(record).expose_provenance() as u64;
@@ -82,8 +80,8 @@ impl<R: Release> Word<R> {
         Word(address | summary, PhantomData)
     }
 
-    /// A *tombstone*: it keeps the place of a removed key so that the key can come back. It only
-    /// knows the length of the key, so a key gets one only if its head completes it.
+    /// Returns a *tombstone*, which keeps the slot of a removed key for its return. It only has the
+    /// length of the key, so a key gets one only if its head completes it.
     pub(super) fn tombstone(key_len: usize) -> Self {
         Word((key_len as u64) << 1 | TOMBSTONE, PhantomData)
     }
@@ -93,7 +91,7 @@ impl<R: Release> Word<R> {
         self.0 & TOMBSTONE != 0
     }
 
-    /// Returns `true` if it has no record that a reader of the present, or a writer, could see.
+    /// Returns `true` if the word has no record that an ordinary reader, or a writer, could see.
     #[inline(always)]
     pub(super) fn is_gone(self) -> bool {
         self.0 & (TOMBSTONE | REMOVED) != 0
@@ -104,7 +102,7 @@ impl<R: Release> Word<R> {
         self.0 & (TOMBSTONE | SUMMARY) == SUMMARY
     }
 
-    /// The length of the key, if the word tells it.
+    /// Returns the length of the key, if the word has it.
     #[inline(always)]
     pub(super) fn key_len(self) -> Option<usize> {
         if self.is_tombstone() {
@@ -116,42 +114,43 @@ impl<R: Release> Word<R> {
         }
     }
 
-    /// The address of the record; nothing of use if there is none.
+    /// Returns the address of the record; meaningless if there is none.
     #[inline(always)]
     pub(super) fn address(self) -> usize {
         (self.0 & ADDRESS) as usize
     }
 
-    /// The record, if there is one (it may be pending).
+    /// Returns the record, if there is one (it may be pending).
     ///
     /// # Safety
-    /// The word was loaded from a slot of a leaf to which the caller has a reference that lives as
-    /// long as `'r` (CATREE-6).
+    /// The word must have been loaded from a slot of a leaf to which the caller has a reference
+    /// that lives as long as `'r` (CATREE-6).
     #[inline(always)]
     pub(super) unsafe fn record<'r>(self) -> Option<&'r Record<R>> {
         if self.is_gone() {
             return None;
         }
-        // SAFETY: the caller says that the word is of a leaf that lives as long as `'r` (CATREE-6).
+        // SAFETY: the caller promises that the word is from a leaf that lives as long as `'r`
+        // (CATREE-6).
         unsafe { self.any_record() }
     }
 
-    /// The record, if there is one: also a removal.
+    /// Returns the record, if there is one; it may be a removal.
     ///
     /// # Safety
-    /// As for [`record`](Self::record).
+    /// The same as for [`record`](Self::record).
     #[inline(always)]
     pub(super) unsafe fn any_record<'r>(self) -> Option<&'r Record<R>> {
         if self.is_tombstone() {
             return None;
         }
-        // SAFETY: a reference to a leaf is had under a guard, or alone (CATREE-6). A record that is
-        // seen in a slot then is retired only after it was taken out (RECORD-2), so it lives as
-        // long.
+        // SAFETY: a reference to a leaf exists only under a guard, or with exclusive access
+        // (CATREE-6). A record seen in a slot then is retired only after its removal (RECORD-2), so
+        // it lives as long.
         Some(unsafe { &*ptr::with_exposed_provenance(self.address()) })
     }
 
-    /// The record, if it is a simple one that need not be looked at.
+    /// Returns the record, if it is a simple one that need not be read.
     #[inline(always)]
     pub(super) fn simple(self) -> Option<Simple<R>> {
         let words = (self.0 >> WORDS_SHIFT) as usize & MOST;
@@ -166,19 +165,19 @@ impl<R: Release> Slot<R> {
         Slot(AtomicU64::new(word.0), PhantomData)
     }
 
-    /// The word that it holds, and all that was written before that was stored.
+    /// Loads the word with acquire.
     #[inline(always)]
     pub(super) fn load(&self) -> Word<R> {
         Word(self.0.load(Acquire), PhantomData)
     }
 
-    /// The word that it holds, for the holder of the lock or as a hint.
+    /// Loads the word for the holder of the lock, or as a hint.
     #[inline(always)]
     pub(super) fn peek(&self) -> Word<R> {
         Word(self.0.load(Relaxed), PhantomData)
     }
 
-    /// Stores a word. For the holder of the lock.
+    /// Stores a word. The caller holds the lock.
     #[inline(always)]
     pub(super) fn store(&self, word: Word<R>) {
         self.0.store(word.0, Rel);

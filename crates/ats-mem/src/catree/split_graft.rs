@@ -1,7 +1,7 @@
-//! Splitting the B+tree of a base node in two, and grafting two into one.
+//! Split of a base node's B+tree into two, and graft of two into one.
 //!
-//! Both touch one path: the nodes on it are copied, those beside it are taken over as they are. So
-//! the cost is O(height) nodes, and no record moves. Trees need not be equally high, nor their
+//! Both change one path: the nodes on it are copied, those beside it are reused. So the cost is
+//! O(height) nodes, and no record moves. Trees need not be equally high, nor their
 //! nodes equally far from the leaves: a node with one child is replaced by the child.
 
 use super::fences::Fences;
@@ -21,12 +21,12 @@ use std::cmp::Ordering;
 #[derive(Clone, Copy)]
 pub(super) enum SplitPoint<'k> {
     Middle,
-    /// So that these two keys, which ascend, come to different sides.
+    /// A point that puts these two ascending keys on different sides.
     Between(&'k [u8], &'k [u8]),
 }
 
-/// Splits the tree below `node`, marking dead what is on the path. `None` if it cannot be split as
-/// wished, and then nothing has been done.
+/// Splits the tree below `node`, and marks the nodes on the path dead. Returns `None`, and changes
+/// nothing, if it cannot be split at this point.
 pub(super) fn split<'g, R: Release>(
     node: Node<'g, R>,
     fences: Fences<'_>,
@@ -64,7 +64,7 @@ fn split_inner<'g, R: Release>(
     nodes: &mut Nodes<'g, R>,
 ) -> Option<Parts<'g, R>> {
     let (low, high) = match wish {
-        // The separator in the middle: the children to its left and right.
+        // The children to the left and right of the separator in the middle.
         SplitPoint::Middle => (inner.len() / 2, inner.len() / 2 + 1),
         SplitPoint::Between(low, high) => (
             inner.child_for::<Baseline>(low),
@@ -110,7 +110,7 @@ fn split_inner<'g, R: Release>(
     Some(parts)
 }
 
-/// The node of these children, a part of those of `inner`; a child alone needs none.
+/// Returns a node of these children, a part of those of `inner`; a single child needs no node.
 fn side<'g, R: Release>(
     nodes: &mut Nodes<'g, R>,
     inner: &Inner<R>,
@@ -127,8 +127,8 @@ fn side<'g, R: Release>(
     }
 }
 
-/// Makes one tree of two: all keys of `left` are below `separator`, those of `right` are not.
-/// `fences` are those of both together. Buries what is replaced.
+/// Grafts two trees into one: all keys of `left` are below `separator`, those of `right` are not.
+/// `fences` is the range of both. Marks the replaced nodes dead.
 pub(super) fn graft<'g, R: Release>(
     left: Node<'g, R>,
     separator: &[u8],
@@ -145,7 +145,7 @@ pub(super) fn graft<'g, R: Release>(
     }
 }
 
-/// Makes one or two nodes of two, not higher than the higher of them.
+/// Unites two nodes into one or two, not higher than the higher of them.
 fn unite<'g, R: Release>(
     left: Node<'g, R>,
     separator: &[u8],

@@ -1,4 +1,4 @@
-//! Splitting a base node, and joining it with a neighbour.
+//! Split of a base node, and its join with a neighbour.
 //!
 //! The caller holds the lock of the base node; the lock of adaptation and that of a neighbour are
 //! only tried (CATREE-5).
@@ -16,8 +16,8 @@ use crate::record::Release;
 use ats_sync::{Guard, Held};
 
 impl<R: Release> Routes<R> {
-    /// Splits a base node, which the caller holds; `key` is in its range. True if it was the only
-    /// one.
+    /// Splits a base node, which the caller holds; `key` is in its range. Returns `true` if it was
+    /// the only one.
     pub(super) fn split(
         &self,
         base: &Base<R>,
@@ -35,7 +35,7 @@ impl<R: Release> Routes<R> {
             held.reset_statistics();
             return false;
         };
-        // The number of records of each side is not known, nor of interest: only sums are shown.
+        // The number of records of each side is unknown and irrelevant: only sums are reported.
         let mut counts = base.counts();
         counts.bytes += nodes.bytes();
         counts.node_bytes += nodes.bytes();
@@ -52,20 +52,20 @@ impl<R: Release> Routes<R> {
         let mut routes = Nodes::new(guard);
         routes.mark_dead(Node::of(base));
         let with = Replacement::Two(left, parts.separator, right);
-        // SAFETY: both locks are held, and what hung from the link is the base node, which is dead
-        // (CATREE-2, CATREE-3).
+        // SAFETY: both locks are held, and the link led to the base node, which is dead (CATREE-2,
+        // CATREE-3).
         let bytes = unsafe { self.publish(&path.routes, with, nodes, routes) };
         routes_held.count_split(bytes);
         self.base_nodes() == 2
     }
 
     /// Joins a base node, which the caller holds, with a neighbour, unless it has none or another
-    /// thread is busy there. `key` is in its range.
+    /// thread holds that. `key` is in its range.
     pub(super) fn join(&self, base: &Base<R>, held: &Held<'_>, key: &[u8], guard: &Guard) {
         self.join_unless(base, held, key, |_| false, guard);
     }
 
-    /// Joins like [`join`](Self::join), but not with a neighbour that is to be spared.
+    /// Joins like [`join`](Self::join), but not with a neighbour that `spares` accepts.
     pub(super) fn join_unless(
         &self,
         base: &Base<R>,
@@ -74,10 +74,10 @@ impl<R: Release> Routes<R> {
         spares: impl FnOnce(&Base<R>) -> bool,
         guard: &Guard,
     ) {
-        // If it cannot be done now, another thousand writes are waited for.
+        // A failed attempt is repeated after another thousand writes.
         held.reset_statistics();
         if self.root().is_only(base, guard) {
-            // Alone, and for long: what was is forgotten.
+            // The node has been alone for long, so past contention is gradually forgotten.
             base.set_join_delay(base.join_delay().saturating_sub(1));
             return;
         }
@@ -124,18 +124,18 @@ impl<R: Release> Routes<R> {
         }
         routes.mark_dead(Node::of(step.inner));
         let with = without_pair(&mut routes, step, neighbour.pair, child);
-        // SAFETY: all three locks are held, and what hung from the link is the route node above
-        // both base nodes; all of them are dead (CATREE-2, CATREE-3).
+        // SAFETY: all three locks are held, and the link led to the route node above both base
+        // nodes; all of them are dead (CATREE-2, CATREE-3).
         let bytes = unsafe { self.publish(above, with, nodes, routes) };
         routes_held.count_join(bytes);
     }
 
-    /// Puts `with` in the place of what hangs from the last of `steps`, or from the root, and
-    /// retires what is dead: `nodes` of base nodes, and `routes`. Returns by how many bytes the
-    /// latter have become larger.
+    /// Replaces the child of the last of `steps`, or of the root, by `with`, and retires the dead
+    /// nodes: `nodes` of base nodes, and `routes`. Returns the growth of the latter in bytes.
     ///
     /// # Safety
-    /// As for [`replace`]. All that is marked dead hung only from what is replaced.
+    /// The same as for [`replace`]. All nodes marked dead must have been reachable only through the
+    /// replaced child.
     unsafe fn publish<'g>(
         &self,
         steps: &[PathNode<'g, R>],
@@ -143,8 +143,8 @@ impl<R: Release> Routes<R> {
         nodes: Nodes<'g, R>,
         mut routes: Nodes<'g, R>,
     ) -> i64 {
-        // SAFETY: the caller holds the locks that `replace` asks for (CATREE-2). All that is marked
-        // dead hung from what is replaced, so none of it can be reached after the store (CATREE-6).
+        // SAFETY: the caller holds the locks that `replace` demands (CATREE-2). All nodes marked
+        // dead were below the replaced child, so none can be reached after the store (CATREE-6).
         unsafe {
             replace(self.root().link(), Fences::NONE, steps, with, &mut routes);
             nodes.finish();
@@ -153,22 +153,22 @@ impl<R: Release> Routes<R> {
     }
 }
 
-/// The base node beside another, and the way to it from the lowest route node above both.
+/// The neighbour of a base node, and the path to it from the lowest route node above both.
 struct Neighbour<'g, R: Release> {
     base: &'g Base<R>,
     fences: Fences<'g>,
     is_right: bool,
-    /// Route nodes below the common one.
+    /// Route nodes of the path, below the common one.
     way: Vec<PathNode<'g, R>>,
-    /// The place in the common node of the left one of the two children.
+    /// Index in the common node of the left one of the two children.
     pair: usize,
     /// The key between the two.
     separator: &'g [u8],
 }
 
 impl<'g, R: Release> Neighbour<'g, R> {
-    /// The neighbour of the base node to which `step` leads: the right one, unless that hangs from
-    /// another route node.
+    /// Finds the neighbour of the base node to which `step` leads: the right one, unless that has
+    /// another parent.
     fn find(step: &PathNode<'g, R>) -> Self {
         let is_right = step.place < step.inner.len();
         let pair = if is_right { step.place } else { step.place - 1 };
@@ -204,7 +204,7 @@ impl<'g, R: Release> Neighbour<'g, R> {
     }
 }
 
-/// A copy of a route node, which is marked dead, with another child.
+/// Copies a route node, which is marked dead, with another child.
 fn with_other_child<'g, R: Release>(
     routes: &mut Nodes<'g, R>,
     step: &PathNode<'g, R>,

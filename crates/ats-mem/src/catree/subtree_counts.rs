@@ -1,21 +1,19 @@
-//! The numbers of objects below the children of an inner node.
+//! Subtree counts: the numbers of objects below the children of an inner node.
 //!
-//! A thread that [counts them](super::order_statistics) stores what it has counted in the inner
-//! nodes it passed. From then on writers keep these numbers right: a writer that changes how many
-//! objects a key has goes down the way of the key once more and adds to them. Where no thread ever
-//! counts there is nothing to keep right, and a flag of the base node says so.
+//! A thread that [counts them](super::order_statistics) stores its results in the inner nodes it
+//! passed. From then on writers maintain these numbers: a writer that changes the number of objects
+//! of a key descends its path once more and adds to them. If no thread ever counts, there is
+//! nothing to maintain, as a flag of the base node shows.
 //!
 //! # Invariants
-//! - SUBTREE_COUNTS-1. Subtree counts are read and written only by the holder of the lock of the
-//!   base node they are below. They move to another base node only together with their inner node,
-//!   and only the thread that holds the locks of both moves them; so they need no order of their
-//!   own.
+//! - SUBTREE_COUNTS-1. Only the holder of the lock of the base node above reads and writes subtree
+//!   counts. They move to another base node only together with their inner node, and only the
+//!   thread that holds the locks of both moves them; so they need no memory order of their own.
 //! - SUBTREE_COUNTS-2. A subtree count is the number of objects of the records in the leaves below
 //!   its child, pending ones included, as the tree [counts them](super::objects_per_record). It is
 //!   changed before the leaf is, under the same lock.
-//! - SUBTREE_COUNTS-3. A change of structure moves no record into a node that stays, or out of it.
-//!   So a new inner node can have the subtree counts that the old one had of the children that both
-//!   share.
+//! - SUBTREE_COUNTS-3. A change of structure moves no record into or out of a node that stays. So a
+//!   new inner node can take over the old one's subtree counts of the children that both share.
 //! - SUBTREE_COUNTS-4. If an inner node below a base node has subtree counts, the base node is
 //!   marked.
 
@@ -23,14 +21,14 @@ use super::header::FANOUT;
 use ats_sync::shim::atomic::{AtomicU64, Ordering};
 use std::sync::OnceLock;
 
-/// No number of objects.
+/// The number that stands for an unknown count.
 const UNKNOWN: u64 = u64::MAX;
 
 type Numbers = [AtomicU64; FANOUT + 1];
 
 /// The subtree counts of one inner node. Takes memory of its own when the first is set.
-// A cell that is set once would do, since all of this happens under a lock (SUBTREE_COUNTS-1); this
-// one needs no proof of that.
+// A plain once-cell would do, because all accesses happen under a lock (SUBTREE_COUNTS-1); this one
+// needs no proof of that.
 pub(super) struct SubtreeCounts(OnceLock<Box<Numbers>>);
 
 impl SubtreeCounts {
@@ -38,13 +36,13 @@ impl SubtreeCounts {
         SubtreeCounts(OnceLock::new())
     }
 
-    /// Number of objects below the child at a place, if it is known.
+    /// Returns the number of objects below the child at an index, if it is known.
     pub(super) fn get(&self, place: usize) -> Option<u64> {
         let count = self.0.get()?[place].load(Ordering::Relaxed);
         (count != UNKNOWN).then_some(count)
     }
 
-    /// Remembers a number. Returns how many bytes of memory that has taken.
+    /// Stores a number. Returns the bytes of memory that this has taken.
     pub(super) fn set(&self, place: usize, count: u64) -> usize {
         let before = self.bytes();
         let unknown = || Box::new(std::array::from_fn(|_| AtomicU64::new(UNKNOWN)));
@@ -64,7 +62,7 @@ impl SubtreeCounts {
         self.0.get().is_none()
     }
 
-    /// Bytes of memory beside the node.
+    /// Returns the bytes of memory beside the node.
     pub(super) fn bytes(&self) -> usize {
         self.0.get().map_or(0, |_| size_of::<Numbers>())
     }

@@ -1,4 +1,4 @@
-//! Freeing the nodes and records of a tree, or of what was taken out of one, in slices.
+//! Teardown: the nodes and records of a tree, or of nodes taken out of one, are freed in slices.
 
 use super::base::Base;
 use super::block::Block;
@@ -10,10 +10,10 @@ use crate::record::Release;
 use crate::slab::SlabBox;
 use std::marker::PhantomData;
 
-/// Nodes to be freed, each with all that is below it. Dropping this frees the rest.
+/// Nodes to be freed, each with everything below it. Dropping this frees the rest.
 ///
 /// # Invariant
-/// - TEARDOWN-1. No other thread can reach the nodes, or what is below them, and no node is below
+/// - TEARDOWN-1. No other thread can reach the nodes, or anything below them, and no node is below
 ///   two.
 pub(super) struct Teardown<R: Release> {
     nodes: Vec<NodePtr>,
@@ -28,20 +28,21 @@ impl<R: Release> Teardown<R> {
         }
     }
 
-    /// Returns `true` if nothing is left to be freed.
+    /// Returns `true` if no node is left.
     pub(super) fn is_done(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// Adds a node, and all that is below it.
+    /// Adds a node, and everything below it.
     ///
     /// # Safety
-    /// It is a node of a tree of `R`, which the caller hands over. No other thread can reach it.
+    /// It must be a node of a tree of `R`, which the caller hands over. No other thread may be able
+    /// to reach it.
     pub(super) unsafe fn add(&mut self, node: NodePtr) {
         self.nodes.push(node);
     }
 
-    /// Frees up to about `budget` records and nodes. Returns `true` if nothing is left.
+    /// Frees up to about `budget` records and nodes. Returns `true` if none is left.
     pub(super) fn free(&mut self, budget: usize) -> bool {
         let mut freed = 0;
         while freed < budget {
@@ -53,12 +54,12 @@ impl<R: Release> Teardown<R> {
         self.is_done()
     }
 
-    /// Frees a node, with the records of a leaf; remembers the children of others. Returns how many
-    /// records there were.
+    /// Frees a node, with the records of a leaf, and adds the children of other nodes. Returns the
+    /// number of records freed.
     fn free_node(&mut self, node: NodePtr) -> usize {
         // SAFETY: the node was one of `nodes`, so no other thread can reach it, and every node has
-        // one parent, so this is the only way to it (TEARDOWN-1). Nodes and records come from
-        // boxes, and no others lead to them (CATREE-6).
+        // one parent, so this is the only path to it (TEARDOWN-1). Nodes and records come from
+        // boxes, and no other links lead to them (CATREE-6).
         unsafe {
             match (*node).level {
                 0 if !(*node).is_small() => {

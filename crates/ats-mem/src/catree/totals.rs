@@ -19,7 +19,7 @@ use ats_sync::{Guard, pin};
 use std::iter;
 use std::ops::ControlFlow;
 
-/// The totals as of about one moment.
+/// The approximate totals of about one moment.
 pub(super) struct Estimate {
     pub counts: Counts,
     pub route_bytes: i64,
@@ -36,7 +36,7 @@ impl<R: Release> CaTree<R> {
         self.take_census(&guard).map(|(totals, _)| totals)
     }
 
-    /// Begins a query, as [`census`](Self::census).
+    /// Begins a query, by a census like [`census`](Self::census).
     pub(super) fn begin_moment(
         &self,
         prepare: &mut dyn FnMut() -> Result<bool, Busy>,
@@ -53,19 +53,19 @@ impl<R: Release> CaTree<R> {
         })
     }
 
-    /// The totals, and the moment of which they are.
+    /// Returns the totals, and their read point.
     fn take_census(&self, guard: &Guard) -> Result<(Totals, u64), Busy> {
         self.routes
             .share_census(|turn| self.totals_of_all(turn, guard))
     }
 
-    /// The totals, if there is one base node and no thread writes.
+    /// Returns the totals, if there is one base node and no thread writes.
     fn glance(&self, between: Option<&mut dyn FnMut()>, guard: &Guard) -> Option<Totals> {
         let Kind::Base(base) = self.root().node(guard).kind() else {
             return None;
         };
         let totals = self.gate.glance(|| iter::once(base), add, between)?;
-        // It is not dead, so it was the only one all the time: then its lock was not held.
+        // A node that is not dead was the only one all the time, and its lock was not held.
         (!base.header.is_dead()).then(|| self.with_routes(totals))
     }
 
@@ -92,7 +92,8 @@ impl<R: Release> CaTree<R> {
         }
     }
 
-    /// The numbers of the base node, if it is the only one: as of about one moment. Takes no lock.
+    /// Returns the numbers of the base node at about one moment, if it is the only one. Takes no
+    /// lock.
     fn counts_of_only(&self) -> Option<Counts> {
         let guard = pin();
         let Kind::Base(base) = self.root().node(&guard).kind() else {
@@ -156,7 +157,8 @@ impl<R: Release> CaTree<R> {
         }
     }
 
-    /// [`shape`](Self::shape). Writers go on, but no base node is split or joined meanwhile.
+    /// Implements [`shape`](Self::shape). Writers are not stopped, but no base node is split or
+    /// joined meanwhile.
     pub(super) fn nodes_in_order(&self) -> Vec<ShapeNode> {
         let guard = pin();
         let _routes_held = self.routes.lock();
@@ -175,9 +177,8 @@ impl<R: Release> CaTree<R> {
         nodes
     }
 
-    /// Visits route nodes, for which it gives nothing, and base nodes, with the number of route
-    /// nodes above; in the order of keys, a route node before what it leads to. The caller holds
-    /// the lock of adaptation.
+    /// Visits route nodes, passed as `None`, and base nodes, with the number of route nodes above;
+    /// in key order, a route node before its children. The caller holds the lock of adaptation.
     fn for_each_above_leaves(&self, guard: &Guard, mut visit: impl FnMut(usize, Option<&Base<R>>)) {
         let mut ahead = vec![(self.root().node(guard), 0)];
         while let Some((node, depth)) = ahead.pop() {
@@ -195,7 +196,7 @@ impl<R: Release> CaTree<R> {
     }
 }
 
-/// Adds what one base node has.
+/// Adds the numbers of one base node.
 fn add<R: Release>(totals: &mut Totals, base: &Base<R>) {
     let counts = base.counts();
     totals.objects += counts.objects;

@@ -1,4 +1,4 @@
-//! The tree itself: its parts, how it is made, and how it is freed.
+//! The tree itself: its parts, its creation and its end.
 
 use super::base::Base;
 use super::objects_per_record::ObjectsPerRecord;
@@ -12,14 +12,14 @@ use std::sync::Weak;
 
 /// An ordered store of records; see the documentation of [`catree`](super).
 pub struct CaTree<R: Release> {
-    /// The way to base nodes, and when that changes.
+    /// The route to base nodes, and its adaptation.
     pub(super) routes: Routes<R>,
     /// The gate that writers pass, and a census closes.
     pub(super) gate: Gate,
     pub(super) objects: ObjectsPerRecord,
-    /// The clock, and what queries of one moment may read.
+    /// The clock, and the versions that snapshot queries may read.
     pub(super) moments: Moments<R>,
-    /// Nodes not yet freed by `free_some`.
+    /// Nodes not freed yet by `free_some`.
     teardown: Teardown<R>,
 }
 
@@ -37,18 +37,18 @@ impl<R: Release> Default for CaTree<R> {
 }
 
 impl<R: Release> CaTree<R> {
-    /// An empty store of records of which each is one object.
+    /// Creates an empty store whose records are one object each.
     pub fn new() -> Self {
         Self::with_objects(ObjectsPerRecord::One)
     }
 
-    /// An empty store of records of which each has as many objects as its [weight](Release::weight)
-    /// says. No value is without words.
+    /// Creates an empty store whose records have as many objects as in their
+    /// [weight](Release::weight). No value may be without words.
     pub fn of_many_objects() -> Self {
         Self::with_objects(ObjectsPerRecord::Stored)
     }
 
-    /// An empty store of records of the same kind.
+    /// Creates an empty store of the same kind of records.
     #[must_use]
     pub fn another(&self) -> Self {
         Self::with_objects(self.objects)
@@ -70,25 +70,26 @@ impl<R: Release> CaTree<R> {
         self.routes.on_first_split(notice);
     }
 
-    /// The part that readers use.
+    /// Returns the part that readers use.
     #[inline(always)]
     pub(super) fn root(&self) -> &Root<R> {
         self.routes.root()
     }
 
-    /// Takes the lock of a base node, as long as the calling thread may wait for it.
+    /// Takes the lock of a base node, unless the calling thread would have to wait too long.
     #[inline]
     pub(super) fn lock<'g>(&self, base: &'g Base<R>) -> Option<Held<'g>> {
         base.lock_within_limit(&self.gate)
     }
 
-    /// Frees up to about `budget` records and nodes of those that were there when this was called
-    /// first; true when all of them have been freed. So that a large store can be freed in slices;
-    /// dropping it frees the rest at once.
+    /// Frees up to about `budget` records and nodes of those present at the first call. Returns
+    /// `true` when all of them have been freed. So a large store can be freed in slices; dropping
+    /// it frees the rest at once.
     pub fn free_some(&mut self, budget: usize) -> bool {
         if self.teardown.is_done() {
             let nodes = self.routes.take();
-            // SAFETY: the tree is borrowed exclusively, so no reference into it is left (CATREE-6).
+            // SAFETY: the tree is borrowed exclusively, so no reference to its nodes is left
+            // (CATREE-6).
             unsafe { self.teardown.add(nodes) };
         }
         self.teardown.free(budget)
@@ -97,13 +98,13 @@ impl<R: Release> CaTree<R> {
 
 impl<R: Release> Drop for CaTree<R> {
     fn drop(&mut self) {
-        // Frees the records that were put into the store since `free_some`, and those that
-        // `free_some` has left.
+        // Frees the records put into the store since `free_some`, and those that `free_some` has
+        // left.
         let nodes = self.root().link().pointer();
-        // SAFETY: no other thread has the tree any more, so no reference into it is left
+        // SAFETY: no other thread has the tree any more, so no reference to its nodes is left
         // (CATREE-6).
         unsafe { self.teardown.add(nodes) };
-        // Before the moments are dropped, to which the records lead.
+        // Must happen before the moments are dropped, to which the records lead.
         self.teardown.free(usize::MAX);
     }
 }

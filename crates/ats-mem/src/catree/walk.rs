@@ -1,13 +1,13 @@
-//! Walking in key order.
+//! Walks in key order.
 //!
-//! A walk stands on a leaf and knows its fences; when the leaf is used up it goes to the next child
-//! of the parent or, if there is none or the parent is being replaced, down again from the root to
-//! the leaf beyond the fence. So it holds nothing between leaves that a writer could invalidate,
-//! and a key that is present throughout is met exactly once: leaves met one after the other begin
-//! where their predecessor ended, whatever was split or merged meanwhile.
+//! A walk keeps its leaf and the leaf's fences; after the last key of the leaf it moves to the next
+//! child of the parent or, if there is none or the parent is being replaced, descends again from
+//! the root to the leaf beyond the fence. So between leaves it holds nothing that a writer could
+//! invalidate, and a key that is present throughout is met exactly once: each leaf begins where its
+//! predecessor ended, even if leaves were split or merged meanwhile.
 //!
-//! A walk reads the places of a leaf once, before it looks for its beginning there. It does not
-//! meet records that come to the leaf after that.
+//! A walk reads the order of a leaf once, before it searches for its start there. It does not meet
+//! records added to the leaf after that.
 
 use super::cursor::{self, Hanging, Recalled};
 use super::find::Place;
@@ -22,11 +22,11 @@ use crate::short_key::ShortKey;
 use ats_sync::Guard;
 use std::ops::{ControlFlow, Range};
 
-/// The number of records that are fetched ahead of a walk: enough to hide a cache miss behind the
-/// calls of a chain.
+/// Number of records prefetched ahead of a walk: enough to hide a cache miss behind the calls of a
+/// chain.
 const AHEAD: usize = 6;
 
-/// Returns the record that a reader sees at a place of a leaf.
+/// Returns the record that a reader sees in a slot of a leaf.
 #[inline(always)]
 fn resolve_at<'g, R: Release>(
     leaf: Leaf<'g, R>,
@@ -40,7 +40,7 @@ fn resolve_at<'g, R: Release>(
     }
 }
 
-/// The record that was met where no key alone will do.
+/// Returns the record of a neighbour that cannot be a key alone.
 fn only_record<'g, R: Release>(met: Neighbour<'g, R>) -> Option<&'g Record<R>> {
     match met {
         Neighbour::Record(record) => Some(record),
@@ -48,8 +48,8 @@ fn only_record<'g, R: Release>(met: Neighbour<'g, R>) -> Option<&'g Record<R>> {
     }
 }
 
-/// Asks for the records at indices of the order of a leaf, where a chain of steps has begun that
-/// comes to records.
+/// Prefetches the records at indices of the order of a leaf, where a chain of steps that reads
+/// records has begun.
 fn prefetch_for_chain<R: Release>(
     met: &Neighbour<'_, R>,
     leaf: Leaf<'_, R>,
@@ -71,7 +71,7 @@ impl<'g, R: Release> Place<'g, R> {
         }
     }
 
-    /// The place of the leaf to the right, if it can be had without going back to the root.
+    /// Returns the leaf to the right, if it can be reached without descending from the root.
     fn right(&self) -> Option<Self> {
         let right = self.hanging().right()?;
         let step = self.parent?;
@@ -85,8 +85,8 @@ impl<'g, R: Release> Place<'g, R> {
 }
 
 impl<R: Release> Root<R> {
-    /// Visits records from `key` upwards (`inclusive`: with `key` itself) until `visit` breaks: as
-    /// of one moment, or each as of the moment at which it is visited.
+    /// Visits records from `key` upwards (`inclusive`: with `key` itself) until `visit` breaks, at
+    /// one read point, or each as it is when visited.
     pub(super) fn walk_up<'g>(
         &'g self,
         key: &[u8],
@@ -145,10 +145,10 @@ impl<R: Release> Root<R> {
     }
 
     /// Visits records below `bound`, or all, downwards until `visit` breaks. Not a snapshot: each
-    /// record is as of the moment it is visited.
+    /// record is as it is when visited.
     ///
-    /// Goes down from the root once for each leaf. The part that it has looked at ends at the lower
-    /// fence of the leaf, so what is split or merged meanwhile does not matter.
+    /// Descends from the root once for each leaf. The part already visited ends at the lower fence
+    /// of the leaf, so concurrent splits and merges do not matter.
     pub(super) fn walk_down<'g>(
         &'g self,
         bound: Option<&[u8]>,
@@ -179,8 +179,8 @@ impl<R: Release> Root<R> {
         }
     }
 
-    /// The least record above `key`. A chain of such steps goes down from the root once for each
-    /// leaf; in between, a cursor of the thread knows the leaf.
+    /// Returns the smallest record above `key`. A chain of such steps descends from the root once
+    /// for each leaf; in between, a cursor of the thread remembers the leaf.
     pub(super) fn above<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
         only_record(self.above_by(key, guard, &|_| false)?)
     }
@@ -204,7 +204,8 @@ impl<R: Release> Root<R> {
         only_record(self.below_by(bound, guard, &|_| false)?)
     }
 
-    /// Does what [`above`](Self::above) does; the key alone where a leaf tells it and it `will_do`.
+    /// Like [`above`](Self::above), but returns the key alone if it can be read from the leaf and
+    /// `will_do` accepts it.
     #[inline(always)]
     pub(super) fn above_by<'g>(
         &'g self,
@@ -257,8 +258,8 @@ impl<R: Release> Root<R> {
         }
     }
 
-    /// The first key of a leaf from an index of its order on, for the cursor to remember. Fetches
-    /// what later steps will come to. `inside` is a key that is led to the leaf.
+    /// Returns the first key of a leaf from an index of its order on, and sets the cursor to it.
+    /// Prefetches data for later steps. `inside` is a key that leads to the leaf.
     #[inline(always)]
     fn step_up<'g>(
         &'g self,
@@ -274,8 +275,7 @@ impl<R: Release> Root<R> {
             let Some(met) = self.meet(here, order, index, inside, guard, will_do) else {
                 continue;
             };
-            // The leaf to the right is likely not in the cache: it is asked for before it is looked
-            // at.
+            // The leaf to the right is rarely in the cache, so it is prefetched before it is read.
             if index + 2 * AHEAD == len {
                 here.prefetch_right();
             }
@@ -295,7 +295,8 @@ impl<R: Release> Root<R> {
         None
     }
 
-    /// Does what [`below`](Self::below) does; the key alone where a leaf tells it and it `will_do`.
+    /// Like [`below`](Self::below), but returns the key alone if it can be read from the leaf and
+    /// `will_do` accepts it.
     #[inline(always)]
     pub(super) fn below_by<'g>(
         &'g self,
@@ -331,7 +332,7 @@ impl<R: Release> Root<R> {
         let mut bound = bound;
         loop {
             let (place, order, end) = self.place_below(bound, guard);
-            // A bound that is the upper fence of the leaf begins as the keys there do, too.
+            // Even a bound that is the upper fence of the leaf begins like the keys there.
             let inside = bound.unwrap_or_default();
             for index in (0..end).rev() {
                 let met = self.meet(place.hanging(), &order, index, inside, guard, will_do);
@@ -341,13 +342,13 @@ impl<R: Release> Root<R> {
                     return Some(met);
                 }
             }
-            // Nothing here: go on below the lower fence, if there is one.
+            // The leaf has no such record: continue below the lower fence, if there is one.
             bound = Some(place.fences.low?);
         }
     }
 
-    /// The record that readers see at an index of the order of a leaf, for the cursor to remember.
-    /// `inside` is a key that is led to the leaf.
+    /// Returns the record that readers see at an index of the order of a leaf, and sets the cursor
+    /// to it. `inside` is a key that leads to the leaf.
     #[inline(always)]
     fn meet<'g>(
         &'g self,
@@ -371,8 +372,8 @@ impl<R: Release> Root<R> {
         Some(Neighbour::Record(record))
     }
 
-    /// The leaf with the keys just below `bound`, its order, and the index there where `bound`
-    /// would be.
+    /// Returns the leaf with the keys just below `bound`, its order, and the index there where
+    /// `bound` would be.
     fn place_below<'g>(
         &'g self,
         bound: Option<&[u8]>,

@@ -1,7 +1,7 @@
-//! The work of a writer at a leaf that it has locked.
+//! Writes to a locked leaf.
 //!
-//! All parts of the tree have a share in it: the root leads to the leaf, the gate admits the
-//! writer, the count of objects is kept right, and the routes adapt.
+//! All parts of the tree contribute: the root leads to the leaf, the gate admits the writer, the
+//! count of objects is updated, and the routes adapt.
 
 use super::base::{Base, SPANNING_COST, Spot};
 use super::locked_leaf::{LockedLeaf, Wanted};
@@ -14,15 +14,15 @@ use crate::record::{self, Old, Record, RecordBox, Release, Weight};
 use ats_sync::Guard;
 use std::ptr;
 
-/// A record that a write took out of the store.
+/// A record that a write has taken out of the store.
 pub(super) enum Gone<'g, R: Release> {
-    /// Another one is in its place.
+    /// The old record of a replaced key.
     Replaced(Old<'g, R>),
-    /// Its key is gone.
+    /// The old record of a removed key.
     Removed(Old<'g, R>),
 }
 
-/// The locked leaf of a key, and what is at its place.
+/// The locked leaf of a key, and the record in its slot.
 type FreeLeaf<'g, R> = (LockedLeaf<'g, R>, Option<Old<'g, R>>);
 
 impl<R: Release> CaTree<R> {
@@ -52,15 +52,15 @@ impl<R: Release> CaTree<R> {
         Ok(was_there)
     }
 
-    /// Takes the lock of the base node of `key`, however long that takes, and finds its leaf and
-    /// its place there.
+    /// Takes the lock of the base node of `key`, without time limit, and finds its leaf and slot.
     pub(super) fn lock_leaf<'g>(&'g self, key: &[u8], guard: &'g Guard) -> LockedLeaf<'g, R> {
         let take = |base: &'g Base<R>| Some(base.lock(&self.gate));
         let locked = self.root().lock_leaf(key, Wanted::Any, take, guard);
         locked.ok().flatten().expect("this way of locking waits")
     }
 
-    /// The locked leaf of a key that no batch holds, and what is at its place.
+    /// Locks the leaf of a key that no batch holds, and returns it with the record in the key's
+    /// slot.
     #[inline]
     fn free_leaf<'g>(
         &'g self,
@@ -99,8 +99,8 @@ impl<R: Release> CaTree<R> {
         self.end_write(locked, before, gone, key, guard);
     }
 
-    /// Changes the record of a key as was decided, at its locked leaf, where `old` is. Returns what
-    /// it took out of the store, for [`end_write`](Self::end_write).
+    /// Carries out a decided change of a key in its locked leaf, which has `old`. Returns the
+    /// record taken out of the store, for [`end_write`](Self::end_write).
     #[inline]
     pub(super) fn carry_out<'g>(
         &self,
@@ -115,7 +115,7 @@ impl<R: Release> CaTree<R> {
                 if let (Some(Old::Seen(record)), Some(at)) = (old, locked.found)
                     && record.is_held()
                 {
-                    // The batch has stamped it, so it is no simple one any more (SLOT-1).
+                    // The batch has stamped the record, so it is no longer simple (SLOT-1).
                     locked.leaf.put(at, Word::of(record));
                 }
                 None
@@ -130,7 +130,7 @@ impl<R: Release> CaTree<R> {
                 self.moments.list(fresh, guard);
                 old.map(Gone::Replaced)
             }
-            // The batch retires what was there, when it has committed.
+            // The batch retires the old record, once it has committed.
             KeyStep::Install(record) => {
                 locked.base.count_pending(1);
                 self.objects.count_put(locked.base, old.as_ref(), &record);
@@ -149,8 +149,8 @@ impl<R: Release> CaTree<R> {
         }
     }
 
-    /// Takes the record out of the place of its key; a removal comes there if queries may look for
-    /// it. Returns what is to be retired. `old` is what readers of the present have seen there.
+    /// Removes the record from its key's slot, or replaces it by a removal if queries may look for
+    /// it. Returns the record to retire. `old` is the record that ordinary readers have seen there.
     #[inline]
     fn remove_record<'r, 'g: 'r>(
         &self,
@@ -173,9 +173,9 @@ impl<R: Release> CaTree<R> {
         }
     }
 
-    /// Ends a write: adapts if need be, unlocks, and retires what the write took out. Not before
-    /// that, since a thread that retires also frees records that others have retired, of whatever
-    /// size. `before` is where the write before this one went.
+    /// Ends a write: adapts if needed, unlocks, and then retires the record that the write took
+    /// out. Only then, because a thread that retires may also free other records, of any size.
+    /// `before` is the spot of the previous write.
     #[inline]
     pub(super) fn end_write(
         &self,
@@ -206,7 +206,7 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
     ) -> Result<(), Busy> {
         let found = self.free_leaf(key, Wanted::Any, guard)?;
         let (locked, _) = found.expect("any key is wanted");
-        // The decision is about the record, so it is looked at whatever its slot tells.
+        // The decision is about the record itself, so it is read even if its slot has a summary.
         let here = locked.any_record(guard);
         if trip.comes_to(ptr::from_ref(locked.base).addr()) {
             locked.held.count(SPANNING_COST);
@@ -243,7 +243,7 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
         let mut locked = self.lock_leaf(key, guard);
         let at = locked.found.expect("a pending record stays in the store");
         let old = Old::Seen(installed);
-        // If the other one is stamped, the batch goes on with that.
+        // The batch still has a pending record if the other one is stamped.
         if !other.is_some_and(Record::is_held) {
             locked.base.count_pending(-1);
         }
@@ -257,10 +257,10 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
                 if removal.version(guard).is_some() {
                     return locked.leaf.put(at, Word::of(removal));
                 }
-                // Its version was cut while it was not in its slot.
+                // The removal's version was reclaimed while it was not in its slot.
                 locked.take_out(at, key, self.root(), guard);
                 drop(locked);
-                // SAFETY: it was reached by the batch alone, of which this is the end for the key.
+                // SAFETY: only the batch could reach the removal, and this is its end for the key.
                 unsafe { record::retire(ptr::from_ref(removal).cast_mut(), guard) };
             }
             Some(record) => {
@@ -285,7 +285,8 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
         let gone = self.remove_record(&mut locked, at, Old::Seen(before), (key, None), guard);
         drop(locked);
         if let Some(before) = gone {
-            // SAFETY: it was in the store before the hold, which has just been taken out (BATCH-3).
+            // SAFETY: the record before was in the store until the hold replaced it, and the hold
+            // has just been taken out (BATCH-3).
             unsafe { before.retire(guard) };
         }
     }

@@ -3,8 +3,8 @@
 use super::*;
 use crate::record::history::PAGE;
 
-/// A tree of which one key is written so often while queries begin that the last version is a step
-/// below one with a page of its history, and those queries.
+/// Returns a tree and its queries. One key is written so often between them that the last version
+/// is one step before one with another page of its history.
 fn with_history(steps: usize) -> (Tree, Vec<Moment>) {
     let tree = one_base(&[2, 6]);
     let queries = quietly(|| {
@@ -18,7 +18,7 @@ fn with_history(steps: usize) -> (Tree, Vec<Moment>) {
     (tree, queries)
 }
 
-/// Checks what each of these queries sees.
+/// Checks the value that each of these queries sees.
 fn see_history(tree: &CaTree<Plain>, queries: &[Moment]) {
     let values = queries.iter().map(|query| {
         let guard = pin();
@@ -56,7 +56,7 @@ fn old_queries_meet_a_page_that_is_appended() {
     });
 }
 
-/// Old queries look for a record by a history that goes from a version that is passed over to the
+/// Old queries look for a record by a history that moves from a version being passed over to the
 /// one above.
 #[test]
 fn old_queries_meet_a_history_that_is_passed_over() {
@@ -87,7 +87,7 @@ fn old_queries_meet_a_history_that_is_passed_over() {
     });
 }
 
-/// A writer appends a page while the version with the history goes to the one above.
+/// A writer appends a page while the history moves to the version above.
 #[test]
 fn a_page_is_appended_beside_a_history_that_is_passed_over() {
     check(1, || {
