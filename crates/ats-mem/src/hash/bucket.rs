@@ -1,6 +1,6 @@
-//! A bucket: its fingerprints, its first line, and the lines behind that.
+//! Buckets: fingerprints, a first line, and further lines.
 //!
-//! Only the holder of a bucket's lock may call what changes the bucket. Any thread may look at it.
+//! Only the holder of a bucket's lock may call functions that change it. Any thread may read it.
 
 use super::fingerprints::FingerprintsCell;
 use super::line::{Full, Line, SLOTS, Word};
@@ -11,7 +11,7 @@ use ats_sync::Guard;
 use ats_sync::shim::atomic::AtomicU64;
 use std::ptr;
 
-/// A bucket of the table, which a thread has come to under a guard of `'t`, or has alone (HASH-5).
+/// A bucket of the table, which a thread has reached under a guard of `'t`, or uses alone (HASH-5).
 pub(super) struct Bucket<'t, R: Release> {
     fingerprints: &'t FingerprintsCell,
     first: &'t Line<R>,
@@ -25,19 +25,19 @@ impl<R: Release> Clone for Bucket<'_, R> {
 
 impl<R: Release> Copy for Bucket<'_, R> {}
 
-/// One slot of a bucket.
+/// A slot of a bucket.
 #[derive(Clone, Copy)]
 pub(super) struct Slot<'t>(&'t AtomicU64);
 
 impl Slot<'_> {
-    /// Acquire: a reader that finds a record finds its contents, and one that finds a slot emptied
-    /// finds what was published before.
+    /// Loads the word with acquire: a reader that finds a record sees its contents, and one that
+    /// finds a slot emptied sees all that was published before.
     #[inline]
     pub(super) fn load(self) -> Word {
         Word::load(self.0)
     }
 
-    /// Puts another record of the same key into the slot, or marks the one that is there.
+    /// Replaces the record in the slot by another one of the same key, or marks it.
     #[inline]
     pub(super) fn replace(self, word: Word) {
         word.store(self.0);
@@ -53,7 +53,7 @@ impl<'t, R: Release> Bucket<'t, R> {
         }
     }
 
-    /// The number of a slot of this bucket, if it is one of the first line.
+    /// Returns the number of a slot of this bucket, if it is in the first line.
     #[inline]
     fn index(self, slot: Slot<'t>) -> Option<usize> {
         let first = ptr::from_ref(&self.first.words[0]).addr();
@@ -61,7 +61,7 @@ impl<'t, R: Release> Bucket<'t, R> {
         (index < SLOTS).then_some(index)
     }
 
-    /// Puts a record into a slot, which is empty.
+    /// Puts a record into an empty slot.
     #[inline]
     fn fill(self, slot: Slot<'t>, word: Word) {
         if let Some(index) = self.index(slot) {
@@ -79,7 +79,8 @@ impl<'t, R: Release> Bucket<'t, R> {
         }
     }
 
-    /// Asks `wanted` about the slots that may hold a record of this hash, until it answers.
+    /// Calls `wanted` with the slots that may hold a record of this hash, until it returns a
+    /// result.
     #[inline(always)]
     pub(super) fn find<T>(
         self,
@@ -91,7 +92,7 @@ impl<'t, R: Release> Bucket<'t, R> {
             let slot = self.slot(index);
             let word = slot.load();
             if word.may_be(hash) {
-                // SAFETY: the word may be of this hash, so it is not empty. The record lives as
+                // SAFETY: the word matches this hash, so it is not empty. The record lives as
                 // long as the guard of the bucket (HASH-5).
                 let full = unsafe { Full::new(word) };
                 if let Some(found) = wanted(slot, full) {
@@ -115,7 +116,7 @@ impl<'t, R: Release> Bucket<'t, R> {
         slots.find_map(|slot| {
             let word = slot.load();
             match word.may_be(hash) {
-                // SAFETY: the word may be of this hash, so it is not empty. The record lives as
+                // SAFETY: the word matches this hash, so it is not empty. The record lives as
                 // long as the guard of the bucket (HASH-5).
                 true => wanted(slot, unsafe { Full::new(word) }),
                 false => None,
@@ -123,7 +124,7 @@ impl<'t, R: Release> Bucket<'t, R> {
         })
     }
 
-    /// Returns `true` if it holds no record, and has no line but the first.
+    /// Returns `true` if the bucket holds no record, and has only its first line.
     pub(super) fn is_bare(self) -> bool {
         let fingerprints = self.fingerprints.load();
         fingerprints.occupied_slots().next().is_none() && !fingerprints.are_chained()
@@ -135,7 +136,7 @@ impl<'t, R: Release> Bucket<'t, R> {
         let fingerprints = self.fingerprints.load();
         let mut visit = |slot: Slot<'t>| {
             let word = slot.load();
-            // A reader may find it emptied, or not filled yet.
+            // The slot may have been emptied, or not be filled yet.
             if !word.is_empty() {
                 // SAFETY: the word is not empty, and its record lives as long as the guard of the
                 // bucket (HASH-5).
@@ -150,8 +151,8 @@ impl<'t, R: Release> Bucket<'t, R> {
         }
     }
 
-    /// Puts a record into an empty slot; the chain grows if there is none. Returns how many lines
-    /// were added (0 or 1).
+    /// Puts a record into an empty slot, and extends the chain if there is none. Returns the number
+    /// of lines added (0 or 1).
     #[inline]
     pub(super) fn insert(self, word: Word) -> usize {
         match self.fingerprints.load().vacancy() {
@@ -181,10 +182,10 @@ impl<'t, R: Release> Bucket<'t, R> {
         1
     }
 
-    /// Takes lines without records out of the chain, except the first. Returns how many.
+    /// Unlinks lines without records from the chain, except the first. Returns their number.
     ///
-    /// A reader that stands on such a line finds nothing in it and goes on along its `next`, which
-    /// stays: every line that was behind it and is still in the chain is met.
+    /// A reader on such a line finds no record in it and continues along its `next`, which does not
+    /// change: it meets every later line that is still in the chain.
     #[inline]
     pub(super) fn unlink_empty(self, guard: &Guard) -> usize {
         match self.fingerprints.load().are_chained() {
@@ -211,7 +212,7 @@ impl<'t, R: Release> Bucket<'t, R> {
         unlinked
     }
 
-    /// Moves records from the end of the chain to empty slots nearer to its beginning. `moved` is
+    /// Moves records from the end of the chain to empty slots nearer to its start. `moved` is
     /// called after the copies are published and before the originals are cleared, if there are
     /// any.
     #[inline]
@@ -247,34 +248,34 @@ impl<'t, R: Release> Bucket<'t, R> {
         }
     }
 
-    /// Number of lines behind the first.
+    /// Returns the number of lines behind the first.
     pub(super) fn lines_behind(self) -> usize {
         self.chain().count()
     }
 
-    /// Frees the lines behind the first, which are empty. Returns how many.
+    /// Frees the lines behind the first, which are empty. Returns their number.
     ///
     /// # Safety
-    /// No other thread uses the table.
+    /// No other thread may use the table.
     pub(super) unsafe fn free_lines(self) -> usize {
         let lines = self.lines_behind();
         if lines > 0 {
-            // SAFETY: the caller says that no other thread uses the table, so none is in the lines
-            // that are freed (HASH-5).
+            // SAFETY: the caller promises that no other thread uses the table, so none is in the
+            // lines that are freed (HASH-5).
             unsafe { self.first.free_rest() };
             self.fingerprints.set_behind(std::iter::empty());
         }
         lines
     }
 
-    /// Asks for the first line. For a caller that is about to look at the fingerprints: where these
-    /// miss the cache as well, the one miss need not wait for the other.
+    /// Prefetches the first line, for a caller that is about to read the fingerprints: if these
+    /// miss the cache as well, the two misses overlap.
     #[inline]
     pub(super) fn prefetch_line(self) {
         prefetch::<1, _>(self.first);
     }
 
-    /// Asks for the records that may be of this hash.
+    /// Prefetches the records that may have this hash.
     #[inline]
     pub(super) fn prefetch_records(self, hash: u64) {
         let none: Option<()> = self.find(hash, |_, word| {
@@ -284,7 +285,7 @@ impl<'t, R: Release> Bucket<'t, R> {
         debug_assert!(none.is_none());
     }
 
-    /// Asks for the first lines of all records.
+    /// Prefetches the first cache lines of all records.
     #[inline]
     pub(super) fn prefetch_all_records<const LINES: usize>(self) {
         self.for_each(|_, word| prefetch::<LINES, _>(word.pointer::<R>()));
@@ -295,20 +296,20 @@ impl<'t, R: Release> Bucket<'t, R> {
         Slot(&self.first.words[index])
     }
 
-    /// The lines behind the first.
+    /// Returns the lines behind the first.
     fn chain(self) -> impl Iterator<Item = &'t Line<R>> {
         std::iter::successors(self.first.next(), |line| line.next())
     }
 }
 
-/// The slots of a line that is not the first.
+/// Returns the slots of a line that is not the first.
 fn slots_behind<R: Release>(line: &Line<R>) -> impl Iterator<Item = Slot<'_>> {
     line.words.iter().map(Slot)
 }
 
 #[cfg(all(test, not(loom)))]
 impl<R: Release> Bucket<'_, R> {
-    /// Checks that fingerprints, slots and lines belong together, while no thread writes.
+    /// Checks that fingerprints, slots and lines are consistent, while no thread writes.
     pub(super) fn check(self) {
         let fingerprints = self.fingerprints.load();
         let candidates = |word: Word| fingerprints.candidates(word.bits()).collect::<Vec<_>>();

@@ -1,10 +1,10 @@
-//! The places of the buckets: linear hashing over segments that double.
+//! The directory of buckets: linear hashing over segments of doubling size.
 //!
-//! With `n` buckets active and `2^k <= n < 2^(k+1)`, a hash belongs to the bucket named by its low
-//! `k + 1` bits if there is one, else by its low `k` bits. Bucket `n`, when it becomes active,
-//! takes its records from bucket `n - 2^k` alone. Segment 0 holds the first eight buckets, each
-//! further segment as many as all before it, so a bucket never moves and finding it takes two
-//! loads.
+//! With `n` buckets active and `2^k <= n < 2^(k+1)`, a hash belongs to the bucket with the number
+//! in its low `k + 1` bits if there is one, else to that in its low `k` bits. Bucket `n`, when it
+//! becomes active, takes records only from bucket `n - 2^k`. Segment 0 holds the first eight
+//! buckets, each further segment as many as all before it, so a bucket never moves and finding it
+//! takes two loads.
 
 use super::bucket::Bucket;
 use super::fingerprints::FingerprintsCell;
@@ -21,12 +21,12 @@ use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::mem::size_of;
 use std::ptr::{self, NonNull};
 
-/// Buckets that are always there.
+/// Number of permanent buckets.
 pub(super) const MIN_BUCKETS: usize = 1 << FIRST_BITS;
 
 type Segments<R, const N: usize> = [AtomicPtr<Line<R>>; N];
 
-/// The bucket of a hash when `active` buckets are.
+/// Returns the bucket of a hash when `active` buckets are active.
 #[inline]
 pub(super) fn bucket_of(hash: u64, active: usize) -> usize {
     let high = high_bit(active);
@@ -38,14 +38,14 @@ pub(super) fn bucket_of(hash: u64, active: usize) -> usize {
     }
 }
 
-/// The number of low bits of a hash that name `bucket` when `active` buckets are.
+/// Returns the number of low bits of a hash that select `bucket` when `active` buckets are active.
 pub(super) fn depth_of(bucket: usize, active: usize) -> u32 {
     let high = high_bit(active);
     let split = bucket >= high || bucket + high < active;
     high.ilog2() + u32::from(split)
 }
 
-/// The bucket from which bucket `partner` takes its records when it becomes active.
+/// Returns the bucket from which bucket `partner` takes its records when it becomes active.
 pub(super) fn parent_of(partner: usize) -> usize {
     partner - high_bit(partner)
 }
@@ -75,15 +75,15 @@ impl View {
 
 /// The segments and the number of active buckets.
 ///
-/// Readers look at this on every access, and it changes only when the table grows or shrinks: it
-/// must share no cache line with anything that changes more often.
+/// Readers load this on every access, and it changes only when the table grows or shrinks: it must
+/// not share a cache line with data that change more often.
 pub(super) struct Directory<R: Release> {
     active: AtomicUsize,
-    /// The number of times that records were moved to a place that a reader may already have looked
-    /// at.
+    /// Number of times that records were moved to a slot that a reader may have passed already.
     moves: AtomicUsize,
     near: Segments<R, NEAR>,
-    /// The addresses of further segments, from when there is one until the end.
+    /// The addresses of further segments, allocated with the first of them and freed with the
+    /// directory.
     far: AtomicPtr<Segments<R, FAR>>,
 }
 
@@ -103,7 +103,8 @@ impl<R: Release> Directory<R> {
         directory
     }
 
-    /// The place of the address of a segment, if there is room for it.
+    /// Returns the cell with the address of a segment, if the segment number is valid and the cell
+    /// exists.
     #[inline]
     fn segment(&self, segment: usize) -> Option<&AtomicPtr<Line<R>>> {
         match self.near.get(segment) {
@@ -114,17 +115,17 @@ impl<R: Release> Directory<R> {
 
     #[inline]
     fn far_segments(&self) -> Option<&Segments<R, FAR>> {
-        // SAFETY: `provide` made the box, which is freed with the directory only.
+        // SAFETY: `provide` made the box, which is only freed with the directory.
         unsafe { self.far.load(Ordering::Acquire).as_ref() }
     }
 
-    /// Number of active buckets. Exact for the holder of the resize lock.
+    /// Returns the number of active buckets. Exact for the holder of the resize lock.
     #[inline]
     pub(super) fn active(&self) -> usize {
         self.active.load(Ordering::Acquire)
     }
 
-    /// The view that a reader takes before it searches.
+    /// Returns the view that a reader takes before it searches.
     #[inline]
     pub(super) fn view(&self) -> View {
         let moves = self.moves.load(Ordering::Acquire);
@@ -134,22 +135,21 @@ impl<R: Release> Directory<R> {
         }
     }
 
-    /// Returns `true` if a reader that searched bucket `bucket` of `view` for `hash`, and missed,
-    /// has looked at the only place where the record could have been.
+    /// Returns `true` if a reader that searched bucket `bucket` of `view` for `hash` in vain has
+    /// searched the only bucket where the record could have been.
     #[inline]
     pub(super) fn confirms(&self, view: View, hash: u64, bucket: usize) -> bool {
         bucket_of(hash, self.active()) == bucket && self.is_unmoved(view)
     }
 
-    /// Returns `true` if the layout is as it was, as far as `bucket` and the records in it are
-    /// concerned.
+    /// Returns `true` if the layout has not changed for `bucket` and the records in it.
     pub(super) fn confirms_bucket(&self, view: View, bucket: usize) -> bool {
         let active = self.active();
         bucket < active && depth_of(bucket, active) == view.depth(bucket) && self.is_unmoved(view)
     }
 
-    /// Returns `true` if there are as many buckets as then, and there were not fewer in between. So
-    /// all of them are in the same places.
+    /// Returns `true` if there are as many buckets as in `view`, and there were not fewer in
+    /// between, so that no record has moved.
     #[inline]
     pub(super) fn is_as(&self, view: View) -> bool {
         // A join is counted before it changes the number of buckets, which is read first.
@@ -161,17 +161,17 @@ impl<R: Release> Directory<R> {
         self.moves.load(Ordering::Acquire) == view.moves
     }
 
-    /// A bucket; `None` if its segment was given back, which means that the view it was computed
-    /// from is out of date.
+    /// Returns a bucket; `None` if its segment was freed, which means that the view it was computed
+    /// from is outdated.
     #[inline]
     pub(super) fn bucket<'g>(&'g self, bucket: usize, _guard: &'g Guard) -> Option<Bucket<'g, R>> {
         let (fingerprints, line) = self.place(bucket)?;
-        // SAFETY: a segment is retired only after it was taken out of the directory, so one that is
-        // found there under a guard lives as long as the guard (HASH-5).
+        // SAFETY: a segment is retired only after its removal from the directory, so one found
+        // there under a guard lives as long as the guard (HASH-5).
         unsafe { Some(Bucket::new(&*fingerprints, &*line)) }
     }
 
-    /// Asks for the fingerprints and the first line of a bucket. A hint, for any thread.
+    /// Prefetches the fingerprints and the first line of a bucket. A hint, for any thread.
     #[inline]
     pub(super) fn prefetch(&self, bucket: usize) {
         if let Some((fingerprints, line)) = self.place(bucket) {
@@ -180,8 +180,8 @@ impl<R: Release> Directory<R> {
         }
     }
 
-    /// The places of the fingerprints and of the first line of a bucket, if its segment was not
-    /// given back: a segment holds lines for all its buckets, and before them as many words of
+    /// Returns the addresses of a bucket's fingerprints and of its first line, unless its segment
+    /// was freed: a segment holds lines for all its buckets, and before them as many words of
     /// fingerprints.
     #[inline]
     fn place(&self, bucket: usize) -> Option<(*const FingerprintsCell, *const Line<R>)> {
@@ -191,17 +191,17 @@ impl<R: Release> Directory<R> {
         (!lines.is_null()).then_some((fingerprints, lines.wrapping_add(offset)))
     }
 
-    /// Announces that records are being moved. Before the originals are cleared.
+    /// Announces that records are being moved. Must be called before the originals are cleared.
     pub(super) fn announce_move(&self) {
         self.moves.fetch_add(1, Ordering::Release);
     }
 
-    /// Changes the number of active buckets. For the holder of the resize lock.
+    /// Changes the number of active buckets. The caller holds the resize lock.
     pub(super) fn set_active(&self, active: usize) {
         self.active.store(active, Ordering::Release);
     }
 
-    /// Makes sure that `bucket` has memory. For the holder of the resize lock.
+    /// Makes sure that `bucket` has memory. The caller holds the resize lock.
     pub(super) fn provide(&self, bucket: usize) {
         let (segment, _) = locate(bucket);
         if segment >= NEAR && self.far_segments().is_none() {
@@ -214,9 +214,9 @@ impl<R: Release> Directory<R> {
         }
     }
 
-    /// Gives back the last segment if it has become useless, with some distance, so that a table
-    /// whose size swings around a power of two does not allocate all the time. For the holder of
-    /// the resize lock.
+    /// Frees the last segment if it has become useless by some margin, so that a table whose size
+    /// oscillates around a power of two does not allocate all the time. The caller holds the resize
+    /// lock.
     pub(super) fn trim(&self, guard: &Guard) {
         let active = self.active();
         let (last, _) = locate(active - 1);
@@ -233,12 +233,13 @@ impl<R: Release> Directory<R> {
         }
         let bytes = segment_bytes(unused);
         let garbage = Box::new(Segment(unused, lines));
-        // SAFETY: taken out of the directory just now, and none of its buckets is active (HASH-5).
+        // SAFETY: the segment was just taken out of the directory, and none of its buckets is
+        // active (HASH-5).
         unsafe { guard.retire(Box::into_raw(garbage).cast(), bytes, free_segment::<R>) };
     }
 
-    /// Bytes of the active buckets. Segments have room for more, of which the system gives memory
-    /// when it is first touched.
+    /// Returns the bytes of the active buckets. Segments have room for more, which the system backs
+    /// with memory on first access.
     pub(super) fn bytes(&self) -> usize {
         let far = self.far_segments().map_or(0, size_of_val);
         self.active() * (size_of::<Line<R>>() + size_of::<FingerprintsCell>()) + far
@@ -263,7 +264,7 @@ impl<R: Release> Drop for Directory<R> {
     }
 }
 
-/// A segment that waits to be freed.
+/// A retired segment.
 struct Segment<R: Release>(usize, *mut Line<R>);
 
 unsafe fn free_segment<R: Release>(garbage: *mut u8) {
@@ -273,7 +274,7 @@ unsafe fn free_segment<R: Release>(garbage: *mut u8) {
     unsafe { free(segment.0, segment.1) };
 }
 
-/// The segment of a bucket, and the place in it.
+/// Returns the segment of a bucket, and the index in it.
 #[inline]
 fn locate(bucket: usize) -> (usize, usize) {
     let log = (bucket | (MIN_BUCKETS - 1)).ilog2();
@@ -294,9 +295,9 @@ fn segment_len(segment: usize) -> usize {
 /// address | ... | fingerprints, those of the first bucket last | lines, those of the first bucket first
 /// ```
 ///
-/// One line is added so that lines can be aligned: memory that is asked for with a large alignment
-/// is filled with zeros by hand, which would touch all of a large segment at once, while without
-/// it the operating system delivers zeroed pages when they are first used.
+/// One line is added so that lines can be aligned: the allocator zeroes memory with a large
+/// alignment by hand, which would touch all of a large segment at once; with the usual alignment,
+/// the operating system delivers zeroed pages when they are first used.
 fn segment_layout(segment: usize) -> Layout {
     let lines = (segment_len(segment) + 1) * LINE;
     Layout::from_size_align(lines + prints_bytes(segment), size_of::<usize>())
@@ -309,13 +310,13 @@ fn prints_bytes(segment: usize) -> usize {
     segment_len(segment) * size_of::<FingerprintsCell>()
 }
 
-/// Returns `true` if a segment is a block of the slab: the first one, which is all that most tables
-/// have. Not under the model checker, whose atomics are larger.
+/// Returns `true` if a segment is a block of the slab: only the first one, which suffices for most
+/// tables. Not under the model checker, whose atomics are larger.
 fn is_in_slab(segment: usize) -> bool {
     segment == 0 && !cfg!(loom)
 }
 
-/// Bytes of the block of the first segment: whole lines for its fingerprints, then its lines.
+/// Size in bytes of the first segment's block: whole lines for its fingerprints, then its lines.
 const SLAB_BYTES: usize =
     (MIN_BUCKETS * size_of::<FingerprintsCell>()).next_multiple_of(LINE) + MIN_BUCKETS * LINE;
 
@@ -323,12 +324,12 @@ fn segment_bytes(segment: usize) -> usize {
     segment_layout(segment).size()
 }
 
-/// Empty buckets. The word before all of them holds the address of the allocation.
+/// Allocates a segment of empty buckets. The word before it holds the address of the allocation.
 fn allocate<R: Release>(segment: usize) -> *mut Line<R> {
     if is_in_slab(segment) {
         let block = slab::allocate(SLAB_BYTES).as_ptr();
-        // SAFETY: the block has so many bytes; the lines begin at a whole line of it, as the block
-        // does.
+        // SAFETY: the block has this many bytes; like the block itself, the lines begin at a
+        // multiple of a line.
         return unsafe {
             block.write_bytes(0, SLAB_BYTES);
             block.add(SLAB_BYTES - MIN_BUCKETS * LINE).cast()
@@ -345,8 +346,8 @@ fn allocate<R: Release>(segment: usize) -> *mut Line<R> {
     // one word, and at most for a whole line.
     let unaligned = raw.addr() + size_of::<usize>() + prints_bytes(segment);
     let before = unaligned.next_multiple_of(align_of::<Line<R>>()) - raw.addr();
-    // SAFETY: what comes before the lines is at most the fingerprints and the one line that was
-    // added, and at least the fingerprints and one aligned word.
+    // SAFETY: before the lines are at most the fingerprints and the additional line, and at least
+    // the fingerprints and one aligned word.
     unsafe {
         let lines = raw.add(before);
         address_of(segment, lines).write(raw);
@@ -356,19 +357,19 @@ fn allocate<R: Release>(segment: usize) -> *mut Line<R> {
     }
 }
 
-/// The place of the address of the allocation.
+/// Returns the cell with the address of the allocation.
 ///
 /// # Safety
-/// `lines` comes from [`allocate`] for this segment.
+/// `lines` must come from [`allocate`] for this segment.
 unsafe fn address_of(segment: usize, lines: *mut u8) -> *mut *mut u8 {
     // SAFETY: `allocate` left room for it.
     unsafe { lines.sub(prints_bytes(segment)).cast::<*mut u8>().sub(1) }
 }
 
-/// The atomics of the model checker have to be made one by one.
+/// Initializes the atomics of the model checker one by one.
 ///
 /// # Safety
-/// `lines` comes from [`allocate`] for this segment, and no other thread has it yet.
+/// `lines` must come from [`allocate`] for this segment, and no other thread may have it yet.
 #[cfg(loom)]
 unsafe fn fill<R: Release>(segment: usize, lines: *mut Line<R>) {
     for offset in 0..segment_len(segment) {
@@ -382,7 +383,7 @@ unsafe fn fill<R: Release>(segment: usize, lines: *mut Line<R>) {
 }
 
 /// # Safety
-/// `lines` comes from [`allocate`] for the same segment and is not used any more.
+/// `lines` must come from [`allocate`] for the same segment and must not be used any more.
 unsafe fn free<R: Release>(segment: usize, lines: *mut Line<R>) {
     if is_in_slab(segment) {
         // SAFETY: `allocate` took a block of this size, whose last bytes are the lines.

@@ -1,4 +1,4 @@
-//! Fingerprints: one word that tells of seven slots which of them may hold a key.
+//! Fingerprints: one word that shows which of seven slots may hold a key.
 //!
 //! ```text
 //! byte     7          6   5   4   3   2   1   0
@@ -7,33 +7,31 @@
 //!      +---------+---------------------------+                    0: the slot is empty
 //! ```
 //!
-//! The last byte is for the lines behind the first: three bits of a hash choose one of its bits,
-//! which is set if there may be a record of such a hash. While there are no such lines it is zero.
+//! The last byte is for the lines behind the first: three bits of a hash select one of its bits,
+//! which is set if they may have a record of such a hash. Without such lines it is zero.
 //!
-//! The words of all buckets lie side by side, an eighth of the memory of the lines. So they stay in
-//! caches that the lines are too large for, and they are all that a search for a key that is not
-//! there touches. Seven comparisons become one, without a branch for each slot that the processor
-//! would have to guess.
+//! The words of all buckets are contiguous, an eighth of the memory of the lines. So they stay in
+//! caches that the lines are too large for, and a search for an absent key reads nothing else.
+//! Seven comparisons become one, without a branch per slot to predict.
 //!
 //! Comparing the bytes of a word at once is an old trick (L. Lamport, *Multiple byte processing
-//! with full-word instructions*, CACM 1975); fingerprints apart from what they stand for are known
-//! from "Swiss tables".
+//! with full-word instructions*, CACM 1975); fingerprints apart from their entries are known from
+//! "Swiss tables".
 
 use super::line::SLOTS;
 use ats_sync::shim::atomic::{AtomicU64, Ordering};
 
-/// One in each byte that belongs to a slot.
+/// A one in each byte that belongs to a slot.
 const ONES: u64 = 0x0001_0101_0101_0101 & ((1 << (8 * SLOTS)) - 1);
-/// The bit that is set in the bytes of slots that are not empty.
+/// The bits that are set in the bytes of occupied slots.
 const OCCUPIED: u64 = ONES << 7;
 /// The byte for the lines behind the first.
 const BEHIND: u64 = 0xff << BEHIND_SHIFT;
 const BEHIND_SHIFT: u32 = 56;
-/// The place in a hash at which the bits of the fingerprint begin. They are part of the tag that
-/// stands in the slot, so what is in a slot tells its fingerprint.
+/// Position in a hash of the fingerprint's bits. They are part of the tag in the slot, so the word
+/// of a slot determines its fingerprint.
 const FINGERPRINT_SHIFT: u32 = super::line::TAG_SHIFT;
-/// The place at which the three bits begin that choose one of the last byte: next to those of the
-/// fingerprint.
+/// Position of the three bits that select a bit of the last byte: next to those of the fingerprint.
 const CHOICE_SHIFT: u32 = FINGERPRINT_SHIFT + 7;
 
 /// The fingerprints of a bucket at one moment.
@@ -41,8 +39,7 @@ const CHOICE_SHIFT: u32 = FINGERPRINT_SHIFT + 7;
 pub(super) struct Fingerprints(u64);
 
 impl Fingerprints {
-    /// The slots whose fingerprint is that of `hash`. One that is not may be among them, though
-    /// rarely.
+    /// Returns the slots with the fingerprint of `hash`. Rarely, another slot is among them.
     #[inline]
     pub(super) fn candidates(self, hash: u64) -> Indices {
         // Zero in the bytes that are equal.
@@ -51,19 +48,19 @@ impl Fingerprints {
         Indices(different.wrapping_sub(ONES) & !different & OCCUPIED)
     }
 
-    /// The slots that are not empty.
+    /// Returns the occupied slots.
     #[inline]
     pub(super) fn occupied_slots(self) -> Indices {
         Indices(self.0 & OCCUPIED)
     }
 
-    /// The first slot that is empty.
+    /// Returns the first empty slot.
     #[inline]
     pub(super) fn vacancy(self) -> Option<usize> {
         Indices(!self.0 & OCCUPIED).next()
     }
 
-    /// Returns `true` if there are lines behind the first.
+    /// Returns `true` if the bucket has lines behind the first.
     #[inline]
     pub(super) fn are_chained(self) -> bool {
         self.0 & BEHIND != 0
@@ -76,13 +73,13 @@ impl Fingerprints {
     }
 }
 
-/// The fingerprint of a hash, or of anything that has its upper bits.
+/// Returns the fingerprint of a hash, or of any word with its upper bits.
 #[inline]
 fn fingerprint(hash: u64) -> u64 {
     (hash >> FINGERPRINT_SHIFT & 0x7f) | 0x80
 }
 
-/// The bit of the last byte that a hash chooses, or anything that has its upper bits.
+/// Returns the bit of the last byte that a hash selects, or any word with its upper bits.
 #[inline]
 fn behind(hash: u64) -> u64 {
     1 << (BEHIND_SHIFT as u64 + (hash >> CHOICE_SHIFT & 7))
@@ -106,42 +103,44 @@ impl Iterator for Indices {
     }
 }
 
-/// The fingerprints of a bucket. All zeros is those of an empty one.
+/// The fingerprints of a bucket. All zeros are those of an empty one.
 pub(super) struct FingerprintsCell(AtomicU64);
 
 impl FingerprintsCell {
-    /// Those of an empty bucket, where zeroed memory is not.
+    /// Creates the fingerprints of an empty bucket, if zeroed memory is not a valid value.
     #[cfg(loom)]
     pub(super) fn new() -> Self {
         Self(AtomicU64::new(0))
     }
 
-    /// Acquire: a thread that finds a fingerprint gone finds what was published before it went.
+    /// Loads with acquire: a thread that finds a fingerprint cleared sees all that was published
+    /// before.
     #[inline]
     pub(super) fn load(&self) -> Fingerprints {
         Fingerprints(self.0.load(Ordering::Acquire))
     }
 
-    /// Notes that a slot is about to be filled with a record of a hash that has the same upper
-    /// bits. For the holder of the lock, as all that follows.
+    /// Sets the fingerprint of a slot that is about to be filled; `hash` has the upper bits of the
+    /// record's hash. This and all following functions are for the holder of the lock.
     #[inline]
     pub(super) fn set(&self, index: usize, hash: u64) {
         let others = self.load().0 & !(0xff << (8 * index));
         self.store(others | fingerprint(hash) << (8 * index));
     }
 
-    /// Notes that a slot was emptied.
+    /// Clears the fingerprint of a slot that was emptied.
     #[inline]
     pub(super) fn clear(&self, index: usize) {
         self.store(self.load().0 & !(0xff << (8 * index)));
     }
 
-    /// Notes that a slot behind the first line is about to be filled with a record of such a hash.
+    /// Sets the bit of a record's hash, because a slot behind the first line is about to be filled
+    /// with the record.
     pub(super) fn add_behind(&self, hash: u64) {
         self.store(self.load().0 | behind(hash));
     }
 
-    /// Notes that behind the first line there are only records of these hashes any more.
+    /// Resets the bits to those of the hashes that are left behind the first line.
     pub(super) fn set_behind(&self, hashes: impl Iterator<Item = u64>) {
         let bits = hashes.map(behind).fold(0, |all, bit| all | bit);
         self.store(self.load().0 & !BEHIND | bits);

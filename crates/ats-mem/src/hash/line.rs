@@ -1,6 +1,6 @@
-//! A line of a bucket: seven slots and the way to the next line, in one cache line.
+//! Lines of buckets: seven slots and the link to the next line, in one cache line.
 //!
-//! A slot is one word, changed by one store, so a reader sees a record or does not:
+//! A slot is one word, changed by one store, so a reader sees a record completely or not at all:
 //!
 //! ```text
 //! 63        48 47                                  1   0
@@ -9,10 +9,10 @@
 //! +-----------+------------------------------------+---+
 //! ```
 //!
-//! The tag is the high bits of the hash, so that nearly always only the record searched for is
-//! touched. `D` marks a record that was deleted while the table was fixed, and a
-//! [removal](crate::moments), which queries of an earlier moment look through; `U` as well, if the
-//! table was not fixed then: walks of the present do not know the key.
+//! The tag is the high bits of the hash, so that a search nearly always reads only the record it
+//! wants. `D` marks a record deleted while the table was fixed, and a [removal](crate::moments),
+//! which earlier queries look through; `U` is also set if the table was not fixed then: ordinary
+//! walks do not know the key.
 
 use crate::record::{Record, Release, Weight};
 use crate::slab::{self, SlabBox};
@@ -25,7 +25,7 @@ use std::ptr;
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("slots hold addresses of 48 bits beside 16 bits of hash: 64-bit systems only");
 
-/// The place at which the tag begins, in a slot as in a hash.
+/// Position of the tag, in a slot as in a hash.
 pub(super) const TAG_SHIFT: u32 = 48;
 const DELETED: u64 = 1;
 const UNKNOWN: u64 = 2;
@@ -40,7 +40,7 @@ impl Word {
     /// The content of an empty slot.
     pub(super) const EMPTY: Self = Self(0);
 
-    /// The word for a record of this hash.
+    /// Returns the word for a record of this hash.
     #[inline]
     pub(super) fn new<R: Release>(hash: u64, record: *const Record<R>) -> Self {
         let address = record.expose_provenance() as u64;
@@ -48,13 +48,13 @@ impl Word {
         Self(tag(hash) | address)
     }
 
-    /// Acquire, for readers: see [`Slot::load`](super::bucket::Slot::load).
+    /// Loads a word with acquire, for readers: see [`Slot::load`](super::bucket::Slot::load).
     #[inline]
     pub(super) fn load(place: &AtomicU64) -> Self {
         Self(place.load(Ordering::Acquire))
     }
 
-    /// For the holder of the lock.
+    /// Stores the word. The caller holds the lock.
     #[inline]
     pub(super) fn store(self, place: &AtomicU64) {
         place.store(self.0, Ordering::Release);
@@ -65,7 +65,7 @@ impl Word {
         self.0 == 0
     }
 
-    /// Returns `true` if the record may be one of this hash.
+    /// Returns `true` if the record may have this hash.
     #[inline]
     pub(super) fn may_be(self, hash: u64) -> bool {
         (self.0 ^ hash) >> TAG_SHIFT == 0 && !self.is_empty()
@@ -76,35 +76,35 @@ impl Word {
         self.0 & DELETED != 0
     }
 
-    /// The whole word; its upper bits are those of the hash.
+    /// Returns the whole word; its upper bits are those of the hash.
     #[inline]
     pub(super) fn bits(self) -> u64 {
         self.0
     }
 
-    /// The same record, marked as deleted.
+    /// Returns the word of the same record, marked as deleted.
     pub(super) fn as_deleted(self) -> Self {
         Self(self.0 | DELETED)
     }
 
-    /// The same removal, made while the table was not fixed.
+    /// Returns the word of the same removal, marked as made while the table was not fixed.
     pub(super) fn as_unknown(self) -> Self {
         Self(self.0 | DELETED | UNKNOWN)
     }
 
-    /// Returns `true` if it was removed while the table was not fixed.
+    /// Returns `true` if the record was removed while the table was not fixed.
     pub(super) fn is_unknown(self) -> bool {
         self.0 & UNKNOWN != 0
     }
 
-    /// The address of the record; null for an empty slot.
+    /// Returns the address of the record; null for an empty slot.
     #[inline]
     pub(super) fn pointer<R: Release>(self) -> *mut Record<R> {
         ptr::with_exposed_provenance_mut((self.0 & ADDRESS) as usize)
     }
 }
 
-/// The content of a slot that is not empty, as it was at some moment of `'g`.
+/// The content of an occupied slot at some moment of `'g`.
 pub(super) struct Full<'g, R: Release>(Word, PhantomData<&'g Record<R>>);
 
 impl<R: Release> Clone for Full<'_, R> {
@@ -117,14 +117,15 @@ impl<R: Release> Copy for Full<'_, R> {}
 
 impl<'g, R: Release> Full<'g, R> {
     /// # Safety
-    /// The word is not empty, and is that of a record which lives as long as `'g`.
+    /// The word must not be empty, and its record must live during `'g`.
     #[inline]
     pub(super) unsafe fn new(word: Word) -> Self {
         debug_assert!(!word.is_empty());
         Self(word, PhantomData)
     }
 
-    /// The weight of the record: of one that was deleted while the table was fixed, the bytes.
+    /// Returns the weight of the record: only the bytes, if it was deleted while the table was
+    /// fixed.
     pub(super) fn weight(self) -> Weight {
         let weight = self.record().weight();
         Weight {
@@ -133,22 +134,22 @@ impl<'g, R: Release> Full<'g, R> {
         }
     }
 
-    /// Returns `true` if the record is one of those that say how many buckets there should be: one
-    /// that readers can find, or a removal, which takes up a slot until no query needs it.
+    /// Returns `true` if the record counts for the number of buckets: readers can find it, or it is
+    /// a removal, which occupies a slot until no query needs it.
     #[inline]
     pub(super) fn is_counted(self) -> bool {
         !self.is_deleted() || self.record().is_removal()
     }
 
-    /// The word of the slot of a record of this hash.
+    /// Returns the content of the slot of a record with this hash.
     pub(super) fn of(hash: u64, record: &'g Record<R>) -> Self {
         Self(Word::new(hash, record), PhantomData)
     }
 
-    /// The record.
+    /// Returns the record.
     #[inline]
     pub(super) fn record(self) -> &'g Record<R> {
-        // SAFETY: the word is not empty, and its record lives as long as `'g`: who made this has
+        // SAFETY: the word is not empty, and its record lives as long as `'g`: the creator has
         // promised both to `new` (HASH-5).
         unsafe { &*self.0.pointer() }
     }
@@ -168,7 +169,7 @@ fn tag(hash: u64) -> u64 {
     hash >> TAG_SHIFT << TAG_SHIFT
 }
 
-/// A line. All zeros is an empty one.
+/// A line. All zeros are an empty one.
 #[repr(C, align(64))]
 pub(super) struct Line<R: Release> {
     pub(super) words: [AtomicU64; SLOTS],
@@ -176,11 +177,9 @@ pub(super) struct Line<R: Release> {
     records: PhantomData<*mut Record<R>>,
 }
 
-// SAFETY: a line is atomics (HASH-1, HASH-4); the records behind them may be used and freed by any
-// thread.
+// SAFETY: a line is atomics (HASH-1, HASH-4); any thread may use and free the records behind them.
 unsafe impl<R: Release> Send for Line<R> {}
-// SAFETY: a line is atomics (HASH-1, HASH-4), and the records behind them may be read by any
-// thread.
+// SAFETY: a line is atomics (HASH-1, HASH-4), and any thread may read the records behind them.
 unsafe impl<R: Release> Sync for Line<R> {}
 
 impl<R: Release> Line<R> {
@@ -192,10 +191,10 @@ impl<R: Release> Line<R> {
         }
     }
 
-    /// The line behind this one.
+    /// Returns the next line.
     #[inline]
     pub(super) fn next(&self) -> Option<&Line<R>> {
-        // SAFETY: a line is retired only after it was unlinked, and this one was come to under a
+        // SAFETY: a line is retired only after it was unlinked, and this one was reached under a
         // guard (HASH-5).
         unsafe { self.next.load(Ordering::Acquire).as_ref() }
     }
@@ -204,14 +203,13 @@ impl<R: Release> Line<R> {
         self.words.iter().all(|word| Word::load(word).is_empty())
     }
 
-    /// Puts a line behind this one, which is the last. For the holder of the lock.
+    /// Links a line behind this one, which is the last. The caller holds the lock.
     pub(super) fn link(&self, line: SlabBox<Line<R>>) {
         // Release: a thread that follows the pointer sees the slots.
         self.next.store(SlabBox::into_raw(line), Ordering::Release);
     }
 
-    /// Takes the line behind this one, of which there is one, out of the chain. For the holder of
-    /// the lock.
+    /// Unlinks the line behind this one, which must exist. The caller holds the lock.
     pub(super) fn unlink_next(&self, guard: &Guard) {
         unsafe fn free<R: Release>(raw: *mut u8) {
             // SAFETY: only `unlink_next` retires with this function. The line came from a box in
@@ -229,12 +227,12 @@ impl<R: Release> Line<R> {
     /// Frees the lines behind this one at once.
     ///
     /// # Safety
-    /// No other thread uses the table.
+    /// No other thread may use the table.
     pub(super) unsafe fn free_rest(&self) {
         let mut next = self.next.swap(ptr::null_mut(), Ordering::Relaxed);
         while !next.is_null() {
             // SAFETY: lines behind the first come from `link` and are in one chain only; the caller
-            // is alone.
+            // promises that no other thread uses the table.
             let line = unsafe { SlabBox::from_raw(next) };
             next = line.next.load(Ordering::Relaxed);
         }

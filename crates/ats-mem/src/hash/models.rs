@@ -1,10 +1,9 @@
 //! Models for `loom`: every interleaving of two threads with a few switches, and every value that
-//! the memory model lets a load return, where buckets are split and joined, chains are compacted,
-//! and locks are replaced.
+//! the memory model allows a load to return, while buckets are split and joined, chains are
+//! compacted, and locks are replaced.
 //!
-//! They run the table itself, with two slots in a line and two buckets at first, the locks and the
-//! epochs included. The seed is the same for all tables, so a key is always found in the same
-//! bucket.
+//! They run the table itself, with two slots in a line and two buckets at first, including locks
+//! and epochs. The seed is the same for all tables, so a key is always in the same bucket.
 
 use super::seed::Seed;
 use super::stripes::Advice;
@@ -47,7 +46,7 @@ fn has(table: &Table, number: u64) -> bool {
     found.is_some()
 }
 
-/// The numbers that a walk meets, in ascending order.
+/// Returns the numbers that a walk meets, in ascending order.
 fn numbers(table: &Table) -> Vec<u64> {
     let mut met = Vec::new();
     let scanned = table.scan(None, When::NOW, &pin(), &mut |record| {
@@ -76,20 +75,20 @@ fn change_locks(table: &Table, advice: Advice) {
         .adapt(advice, table.directory.active(), &pin());
 }
 
-/// The first numbers whose hash ends in these bits.
+/// Returns the first numbers whose hash ends with these bits.
 fn ending_in(bits: u64, len: u32) -> impl Iterator<Item = u64> {
     let seed = Seed::random();
     let ends = move |number: &u64| seed.hash(&key(*number)) & ((1 << len) - 1) == bits;
     (0..).filter(ends)
 }
 
-/// Of bucket 0, as many as that: those that stay there when it is split, and those that leave it.
+/// Returns numbers of bucket 0: some that stay there when it is split, and some that leave it.
 fn of_bucket_0(staying: usize, leaving: usize) -> Vec<u64> {
     let stay = ending_in(0b00, 2).take(staying);
     stay.chain(ending_in(0b10, 2).take(leaving)).collect()
 }
 
-/// A table with these numbers in so many buckets.
+/// Creates a table with these numbers in `buckets` buckets.
 fn fill_table(numbers: &[u64], buckets: usize) -> Arc<Table> {
     let table = Table::new();
     quietly(|| {
@@ -101,7 +100,7 @@ fn fill_table(numbers: &[u64], buckets: usize) -> Arc<Table> {
     Arc::new(table)
 }
 
-/// Does both at once.
+/// Runs both functions concurrently.
 fn together(table: &Arc<Table>, one: impl FnOnce(&Table) + 'static, other: impl FnOnce(&Table)) {
     let thread = {
         let table = Arc::clone(table);
@@ -120,7 +119,8 @@ fn sort(numbers: &[u64]) -> Vec<u64> {
 /// Bucket 0 and the first of its partners.
 const PAIR: (usize, usize) = (0, 2);
 
-/// The part of [`split`] under the locks. They keep off writers, which these models have not.
+/// Does the part of [`split`] under the locks, without locks: these models have no writers to
+/// exclude.
 fn move_apart(table: &Table) {
     table.move_apart(PAIR.0, PAIR.1, &pin());
 }
@@ -129,7 +129,7 @@ fn move_together(table: &Table) {
     table.move_together(PAIR.0, PAIR.1, &pin());
 }
 
-/// A key that stays is found, whatever the layout does meanwhile.
+/// Checks that a lasting key is found during any change of the layout.
 fn a_search_meets(buckets: usize, change: impl Fn(&Table) + Copy + Send + Sync + 'static) {
     let wanted = ending_in(0b10, 2).next().expect("there is one");
     check(2, move || {
@@ -149,7 +149,7 @@ fn a_search_meets_a_join() {
     a_search_meets(3, move_together);
 }
 
-/// The number of buckets is what it was, but the records were moved twice.
+/// The number of buckets is unchanged, but the records were moved twice.
 #[test]
 fn a_search_meets_a_join_and_a_split() {
     a_search_meets(3, |table| {
@@ -166,7 +166,7 @@ fn a_search_meets_a_split_and_a_join() {
     });
 }
 
-/// A walk meets what stays exactly once, although its bucket becomes two, or one of two.
+/// Checks that a walk meets lasting keys exactly once, although their bucket is split or joined.
 fn a_walk_meets(buckets: usize, change: impl Fn(&Table) + Copy + Send + Sync + 'static) {
     let stay = of_bucket_0(1, 1);
     check_long(move || {
@@ -187,8 +187,8 @@ fn a_walk_meets_a_join() {
     a_walk_meets(3, move_together);
 }
 
-/// From a key that stays, a step leads to the next one that stays, although both have one bucket
-/// before, and two behind, or the other way round.
+/// Checks that a step from a lasting key leads to the next lasting one, although both have one
+/// bucket before and two afterwards, or vice versa.
 fn a_step_meets(buckets: usize, change: impl Fn(&Table) + Copy + Send + Sync + 'static) {
     let stay = of_bucket_0(1, 1);
     let (from, to) = (stay[0], stay[1]);
@@ -215,7 +215,7 @@ fn a_step_meets_a_join() {
     a_step_meets(3, move_together);
 }
 
-/// A record that stays in a bucket that is split moves forward to slots a reader may have passed.
+/// A record that stays in a split bucket moves forward to slots that a reader may have passed.
 #[test]
 fn readers_meet_a_chain_that_is_compacted() {
     let leaving = ending_in(0b10, 2).take(2).collect::<Vec<_>>();
@@ -230,7 +230,7 @@ fn readers_meet_a_chain_that_is_compacted() {
     });
 }
 
-/// A segment that is given back while another thread looks at a bucket in it.
+/// A segment is freed while another thread reads a bucket in it.
 #[test]
 fn a_search_meets_a_segment_that_goes() {
     let number = ending_in(0b100, 3).next().expect("there is one");
@@ -252,8 +252,8 @@ fn a_search_meets_a_segment_that_goes() {
     });
 }
 
-/// A line that is unlinked is not freed under the feet of a reader, and what is behind it is not
-/// missed.
+/// An unlinked line is not freed while a reader is on it, and the reader does not miss the lines
+/// behind it.
 #[test]
 fn a_search_meets_a_chain_that_gets_shorter() {
     let all: Vec<u64> = ending_in(0, 1).take(5).collect();
@@ -275,7 +275,7 @@ fn a_search_meets_a_chain_that_gets_shorter() {
     });
 }
 
-/// A record is put, and another one removed, into a bucket that both leave or come to.
+/// Checks a put and a removal in a bucket whose records move meanwhile.
 fn writers_meet(buckets: usize, change: impl Fn(&Table) + Copy + Send + Sync + 'static) {
     let leaving: Vec<u64> = ending_in(0b10, 2).take(2).collect();
     let [goes, comes] = [leaving[0], leaving[1]];
@@ -306,7 +306,7 @@ fn a_writer_meets_more_locks() {
     writers_meet(2, |table| change_locks(table, Advice::Double));
 }
 
-/// Of two writers one finds the locks replaced, and both their records count.
+/// Two writers meet while locks change: one finds the locks replaced, and both their records count.
 #[test]
 fn two_writers_meet_while_locks_change() {
     let [one, other] = [ending_in(0, 1), ending_in(1, 1)].map(|mut all| all.next());
@@ -325,7 +325,7 @@ fn two_writers_meet_while_locks_change() {
     });
 }
 
-/// A key that a walk in a fixed table has reached stays known, though it is removed.
+/// A key that a walk of a fixed table has reached stays known, although it is removed.
 #[test]
 fn a_removal_meets_a_fixation() {
     check(2, || {
@@ -349,7 +349,7 @@ fn a_removal_meets_a_fixation() {
     });
 }
 
-/// One key that comes and one that goes, beside each other: a size is that of a moment.
+/// One key is added while another is removed: a size belongs to one moment.
 #[test]
 fn a_size_beside_writers() {
     check_long(|| {
@@ -366,7 +366,7 @@ fn a_size_beside_writers() {
                 let before = has(table, new);
                 let size = table.totals().expect("threads of models may wait").objects;
                 let after = has(table, gone);
-                // Two, three, and two again.
+                // The size is two, three, and two again.
                 assert!(size == 3 || !(before && after));
                 assert!((2..=3).contains(&size));
             },
@@ -375,7 +375,7 @@ fn a_size_beside_writers() {
     });
 }
 
-/// The content that a query of a moment sees, in ascending order.
+/// Returns the contents at a read point, in ascending order.
 fn numbers_at(table: &Table, when: When) -> Vec<u64> {
     let mut met = Vec::new();
     let scanned = table.scan(None, when, &pin(), &mut |record| {
@@ -394,7 +394,7 @@ fn begin(table: &Table) -> Moment {
     moment.expect("a table has moments")
 }
 
-/// A query sees what one of these lists has, whatever it looks at later.
+/// Checks that a query sees one of these lists, and the same one when it reads again.
 fn query(table: &Table, expected: &[&[u64]]) {
     let moment = begin(table);
     let first = numbers_at(table, moment.when());
@@ -408,7 +408,7 @@ fn cut_all(table: &Table) {
     quietly(|| while !table.cut(100, &pin()) {});
 }
 
-/// A query that sees the removal sees what was put before, and goes on to see both as they were.
+/// A query that sees the removal sees the earlier put, and both do not change for it.
 #[test]
 fn a_query_meets_writers() {
     let [stays, goes] = [ending_in(0, 1).next(), ending_in(1, 1).next()];
@@ -437,7 +437,7 @@ fn a_query_meets_writers() {
     });
 }
 
-/// A removal that queries look through moves to another bucket, or is taken out there.
+/// A removal that queries look through moves to another bucket, or is removed there.
 #[test]
 fn a_query_and_a_cut_meet_a_split() {
     let [goes, stays] = of_bucket_0(1, 1)[..] else {
@@ -467,8 +467,8 @@ fn a_query_and_a_cut_meet_a_split() {
     });
 }
 
-/// A query that changes what it sees keeps nothing for itself, but what another one sees that
-/// begins meanwhile.
+/// A query that changes the records it sees keeps no old records for itself, but those that
+/// another, concurrently begun query sees.
 #[test]
 fn a_query_meets_removals_of_another() {
     let [first, second] = [ending_in(0, 1).next(), ending_in(1, 1).next()];

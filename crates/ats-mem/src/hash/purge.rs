@@ -1,4 +1,4 @@
-//! Removing for good what was deleted while the table was fixed.
+//! Purge of records deleted while the table was fixed.
 
 use super::directory::bucket_of;
 use super::stripes::Locked;
@@ -8,10 +8,10 @@ use crate::record::{Release, Weight};
 use ats_sync::Guard;
 
 impl<R: Release> HashTable<R> {
-    /// Removes for good up to `budget` of what was deleted while the table was fixed, unless it is
-    /// fixed again. Returns `true` if nothing is left to do.
+    /// Purges up to `budget` records that were deleted while the table was fixed, unless it is
+    /// fixed again. Returns `true` if none is left.
     pub(super) fn purge(&self, budget: usize, guard: &Guard) -> bool {
-        // Keeps the stripes as they are, so that none is passed over.
+        // Keeps the set of stripes unchanged, so that none is missed.
         let _resizing = self.rare().resizing.lock();
         let mut left = budget;
         for stripe in 0..self.stripes.count(guard) {
@@ -34,7 +34,7 @@ impl<R: Release> HashTable<R> {
     fn purge_bucket(&self, hash: u64, locked: &Locked<'_>, guard: &Guard) {
         let bucket = self.active_bucket(bucket_of(hash, self.directory.active()), guard);
         bucket.for_each(|slot, word| {
-            // A removal that queries look through goes when its version is cut.
+            // A removal that queries look through is removed when its version is reclaimed.
             let record = word.record();
             let is_read = record.is_removal() && record.version(guard).is_some();
             if word.is_deleted() && !is_read {

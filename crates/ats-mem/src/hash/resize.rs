@@ -1,7 +1,7 @@
-//! Growing and shrinking, a few buckets at a time.
+//! Resizing, a few buckets at a time.
 //!
-//! One thread at a time changes the layout; others that think it should change leave it to that one
-//! and go on. Each step locks the one stripe that guards the bucket and its partner.
+//! One thread at a time changes the layout; others leave the work to that one and continue. Each
+//! step locks the one stripe that guards the bucket and its partner.
 
 use super::directory::{MIN_BUCKETS, parent_of};
 use super::line::Full;
@@ -11,26 +11,27 @@ use crate::forcing::Forced;
 use crate::record::Release;
 use ats_sync::Guard;
 
-/// The table grows when there are more records per bucket than this. A line has seven slots, and
-/// buckets not yet split have up to twice the records of those that are: at four, most of them
-/// still fit one line.
+/// Number of records per bucket above which the table grows. A line has seven slots, and unsplit
+/// buckets have up to twice the records of split ones: at four, most of them still fit one line.
 const MAX_LOAD: usize = 4;
-/// The table shrinks when there are fewer. Half of the other, so that a table of stable size rests.
+/// Number of records per bucket below which the table shrinks: half of the other, so that a table
+/// of stable size does not change.
 const MIN_LOAD: usize = 2;
-/// Most steps of an update, as long as there are few stripes.
+/// Largest number of steps of an update, as long as there are few stripes.
 const STEPS: usize = 8;
-/// Before it changes the number of buckets, an update looks at all stripes. It does a step for each
-/// so many.
+/// Number of stripes for each step of an update, which reads all stripes before it changes the
+/// number of buckets.
 const STRIPES_PER_STEP: usize = 32;
 
-/// The number of steps that an update does at once in a table of `active` buckets. Each update
-/// changes the number of records by one, so one step for four would keep up. But a step changes
-/// what all threads look at, and a thread that does several in a row disturbs the others once.
+/// Returns the number of steps that an update does at once in a table of `active` buckets. Each
+/// update changes the number of records by one, so one step for four updates would keep up. But a
+/// step changes data that all threads read, and a thread that does several in a row disturbs the
+/// others only once.
 pub(super) fn steps(active: usize, stripes: usize) -> usize {
     (active / 16).clamp(1, STEPS.max(stripes / STRIPES_PER_STEP))
 }
 
-/// In which direction the number of buckets should change.
+/// The direction in which the number of buckets should change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Resizing {
     Stay,
@@ -38,13 +39,13 @@ enum Resizing {
     Shrink,
 }
 
-/// The work that an update leaves to be done after it has released its lock.
+/// Work that an update defers until it has released its lock.
 #[derive(Clone, Copy)]
 pub(super) struct Chores {
     locks: Advice,
-    /// About how many records there are: what one stripe makes of it.
+    /// The number of records, as estimated from one stripe.
     records: usize,
-    /// A hash of this stripe.
+    /// A hash in this stripe.
     hash: u64,
 }
 
@@ -58,7 +59,7 @@ impl Chores {
     }
 }
 
-/// The number of buckets that `active` ones are to become with so many records.
+/// Returns the direction of resizing for this many records in `active` buckets.
 fn resizing(records: usize, active: usize) -> Resizing {
     if records > active * MAX_LOAD {
         Resizing::Grow
@@ -69,7 +70,7 @@ fn resizing(records: usize, active: usize) -> Resizing {
     }
 }
 
-/// The records of a bucket that leave it: a bit for each, of the first 64.
+/// The records that leave a bucket: a bit for each of the first 64.
 #[derive(Default)]
 struct Leaving {
     bits: u64,
@@ -91,7 +92,7 @@ impl Leaving {
 }
 
 impl<R: Release> HashTable<R> {
-    /// Does a little of what is to be done, unless another thread is at it. The caller holds no
+    /// Does a little of the deferred work, unless another thread is at it. The caller holds no
     /// stripe.
     #[inline]
     pub(super) fn do_chores(&self, chores: Chores, guard: &Guard) {
@@ -128,9 +129,9 @@ impl<R: Release> HashTable<R> {
         }
     }
 
-    /// Changes the layout against what contention and the number of records ask for, unless another
-    /// thread is at it. Not without bounds: writes that follow lead back to what is asked for by
-    /// small steps.
+    /// Changes the layout against the demand of contention and of the number of records, within
+    /// bounds and unless another thread is at it. Later writes restore the demanded layout in small
+    /// steps.
     #[cold]
     pub(super) fn force(&self, forced: Forced, guard: &Guard) {
         let Some(_resizing) = self.rare().resizing.try_lock() else {
@@ -154,11 +155,11 @@ impl<R: Release> HashTable<R> {
         }
     }
 
-    /// Makes so many more buckets active. The caller holds the resize lock.
+    /// Activates `steps` more buckets. The caller holds the resize lock.
     fn grow(&self, steps: usize, guard: &Guard) {
         let first = parent_of(self.directory.active());
         for step in 0..steps {
-            // The next buckets are known, so their records need not be waited for one by one.
+            // The next buckets are known, so the misses of their records overlap.
             (first + step + 2..first + step + 4).for_each(|ahead| self.directory.prefetch(ahead));
             if let Some(next) = self.directory.bucket(first + step + 1, guard) {
                 next.prefetch_all_records::<1>();
@@ -167,7 +168,7 @@ impl<R: Release> HashTable<R> {
         }
     }
 
-    /// Makes one more bucket active. The caller holds the resize lock.
+    /// Activates one more bucket. The caller holds the resize lock.
     ///
     /// A reader finds each record at any moment: first the copy is published, then the number of
     /// buckets changes, then the original is cleared. A reader that missed the original, because it
@@ -180,11 +181,11 @@ impl<R: Release> HashTable<R> {
         self.move_apart(bucket, partner, guard);
     }
 
-    /// The step itself, under the locks.
+    /// Does the step itself, under the locks.
     pub(super) fn move_apart(&self, bucket: usize, partner: usize, guard: &Guard) {
         let from = self.active_bucket(bucket, guard);
         let to = self.active_bucket(partner, guard);
-        // The two buckets are told apart by the highest bit of the new one's number.
+        // The highest bit of the new bucket's number distinguishes the two buckets.
         let bit = (partner - bucket) as u64;
         let mut leaving = Leaving::default();
         let mut lines = 0;
@@ -208,11 +209,11 @@ impl<R: Release> HashTable<R> {
         self.add_lines(lines);
     }
 
-    /// Makes one bucket less active. The caller holds the resize lock.
+    /// Deactivates one bucket. The caller holds the resize lock.
     ///
-    /// In the same order as [`split`](Self::split). In addition the move is counted, before and
+    /// The order is that of [`split`](Self::split). In addition the move is counted, before and
     /// after the number of buckets changes: after a join and a split, or a split and a join, that
-    /// number is what it was, and a reader must notice both. See the proof in [`hash`](super).
+    /// number is the old one, and a reader must notice both. See the proof in [`hash`](super).
     pub(super) fn join(&self, guard: &Guard) {
         let partner = self.directory.active() - 1;
         let bucket = parent_of(partner);
@@ -225,7 +226,7 @@ impl<R: Release> HashTable<R> {
         self.directory.trim(guard);
     }
 
-    /// The step itself, under the locks.
+    /// Does the step itself, under the locks.
     pub(super) fn move_together(&self, bucket: usize, partner: usize, guard: &Guard) {
         let from = self.active_bucket(partner, guard);
         let to = self.active_bucket(bucket, guard);
@@ -239,7 +240,7 @@ impl<R: Release> HashTable<R> {
         self.add_lines(lines);
     }
 
-    /// The hash of the record in an occupied slot.
+    /// Returns the hash of the record in an occupied slot.
     fn hash_of(&self, word: Full<'_, R>) -> u64 {
         self.seed.hash(word.record().key())
     }

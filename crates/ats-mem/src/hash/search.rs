@@ -1,4 +1,4 @@
-//! The way of a reader: to the record of a key.
+//! Lookups: the search for the record of a key.
 
 use super::line::Word;
 use super::table::HashTable;
@@ -6,8 +6,8 @@ use crate::record::{Record, Release};
 use ats_sync::Guard;
 
 impl<R: Release> HashTable<R> {
-    /// The first slot content that belongs to `key` and satisfies `wanted`, at some moment since
-    /// the call.
+    /// Returns the first slot content with `key` that satisfies `wanted`, at some moment since the
+    /// call.
     #[inline]
     pub(super) fn search<'g, T>(
         &'g self,

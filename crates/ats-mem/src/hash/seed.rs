@@ -1,8 +1,8 @@
-//! The hash function: seeded, 64 bits, all of them good.
+//! The hash function: seeded, with 64 well-mixed bits.
 //!
-//! Multiply two words to 128 bits and fold the halves together; two multiplications for a key of up
-//! to 16 bytes. The construction is that of Wang Yi's `wyhash`. The seed is random for each table,
-//! so that an attacker cannot choose keys that meet in one bucket.
+//! It multiplies two words to 128 bits and folds the halves together; two multiplications for a key
+//! of up to 16 bytes. The construction is that of Wang Yi's `wyhash`. The seed is random for each
+//! table, so that an attacker cannot choose keys that collide in one bucket.
 
 use ats_sync::model::IS_EXPLORED;
 use std::hash::BuildHasher;
@@ -10,7 +10,7 @@ use std::hash::BuildHasher;
 /// Words without pattern (the first decimals of pi in hexadecimal).
 const MIX: [u64; 2] = [0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7345];
 
-/// The number that makes the hash of one table differ from that of another.
+/// The seed of a table's hash function.
 #[derive(Clone, Copy)]
 pub struct Seed {
     first: u64,
@@ -18,7 +18,7 @@ pub struct Seed {
 }
 
 impl Seed {
-    /// A seed that cannot be guessed: the standard library takes it from the operating system. The
+    /// Creates an unpredictable seed: the standard library takes it from the operating system. The
     /// same for all tables in runs that must be repeatable.
     pub fn random() -> Self {
         if IS_EXPLORED {
@@ -32,7 +32,7 @@ impl Seed {
         }
     }
 
-    /// The hash of `key`.
+    /// Returns the hash of `key`.
     #[inline]
     pub fn hash(self, key: &[u8]) -> u64 {
         let (low, high) = match key.len() {
@@ -72,8 +72,8 @@ fn word(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }
 
-/// A word of fewer than eight bytes. Keys of different lengths may give the same word; the length
-/// is hashed too.
+/// Returns a word of fewer than eight bytes. Keys of different lengths may give the same word, so
+/// the length is hashed, too.
 fn short(key: &[u8]) -> u64 {
     let mut bytes = [0; 8];
     bytes[..key.len()].copy_from_slice(key);

@@ -1,25 +1,25 @@
-//! The locks of the buckets: as many as the contention asks for.
+//! Stripes: the locks of the buckets, as many as contention demands.
 //!
 //! Lock number `i` of `n` (a power of two) guards all buckets whose low bits are `i`. A bucket and
 //! the one it is split into differ in a higher bit, so they have the same lock. Beside each lock
-//! stand the number and the size of the records it guards, so that counting costs no atomic
+//! are the number and the size of the records it guards, so that counting costs no atomic
 //! read-modify-write and no further cache line.
 //!
 //! # Invariants
 //! - STRIPES-1. An array of stripes is replaced only while all its locks are held. So a thread that
-//!   holds a lock and finds its array still in place holds the right one, and the array stays.
+//!   holds a lock and finds its array still installed holds the right one, and the array stays.
 //! - STRIPES-2. `n * MIN_BUCKETS_PER_STRIPE` is at most the number of active buckets, so that a
 //!   split never concerns two locks. A census holds the resize lock, so the array stays, too.
-//! - STRIPES-3. The sum of what the stripes have counted is exact while no lock is held. The count
-//!   of one of them is not: when locks become more, it is not known which of the records under one
-//!   lock are under which of the two.
+//! - STRIPES-3. The sum of the stripes' counts is exact while no lock is held. A single count is
+//!   not: when the locks are doubled, it is unknown which of one lock's records belong to which of
+//!   the two new ones.
 //!
 //! # How full the table is
-//! What one stripe has counted tells how full the table is, if all of them are alike. With a few
-//! dozen records each they are not: by chance, and by STRIPES-3. So that a stripe is only a reason
-//! to have a look at all of them, under the resize lock; and it remembers by how much it deviates
-//! from the mean, so that it is no reason a second time before its records have changed. A table
-//! whose stripes disagreed would grow and shrink for ever.
+//! The count of one stripe shows how full the table is, if all stripes are alike. With a few dozen
+//! records each they are not: by chance, and by STRIPES-3. So one stripe is only a reason to read
+//! all of them, under the resize lock; and it stores its deviation from the mean, so that it is no
+//! reason a second time before its records have changed. Otherwise a table whose stripes disagree
+//! would grow and shrink for ever.
 
 use crate::change::Busy;
 use crate::figures::Buckets;
@@ -36,12 +36,13 @@ use std::sync::{Mutex, PoisonError};
 
 const MAX_STRIPES: usize = 1024;
 
-/// Contention statistics above this ask for more locks: that of the contention adapting trees.
+/// Contention statistics above which the locks are doubled, as in contention adapting trees.
 const SPLIT_ABOVE: i32 = 1000;
-/// Statistics as low as they get ask for fewer: twenty thousand acquisitions without waiting.
+/// Contention statistics at which the locks are halved: the minimum, after twenty thousand
+/// acquisitions without waiting.
 const JOIN_AT: i32 = -STATISTICS_LIMIT;
 
-/// The advice that follows from the contention on a lock.
+/// Advice that follows from the contention on a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Advice {
     Keep,
@@ -49,25 +50,26 @@ pub(super) enum Advice {
     Halve,
 }
 
-/// One lock with what it guards.
+/// A lock, with the counts of the records it guards.
 pub(super) struct Stripe {
     lock: Lock,
-    /// Records in the buckets, of which some may be pending, and removals that queries look
-    /// through. Written by the holder of the lock only.
+    /// Number of records in the buckets, including pending ones, and of removals that queries look
+    /// through. Written only by the holder of the lock.
     records: AtomicI64,
-    /// The number of objects that readers see, and the bytes of those that are kept for walks.
-    /// Written by the holder of the lock only.
+    /// Number of objects visible to readers, and bytes including records kept for walks. Written
+    /// only by the holder of the lock.
     objects: AtomicI64,
     bytes: AtomicI64,
-    /// The number of records above the mean of all stripes when that was looked at. Written by the
-    /// holder of the resize lock only. Whatever it is, the table is right, so models need not try.
+    /// Number of records above the mean of all stripes when it was last computed. Written only by
+    /// the holder of the resize lock. The table is correct for any value, so models need not
+    /// explore it.
     surplus: Hint,
-    /// The number of times that the lock was taken at once, and after waiting. Written by the
-    /// holder of the lock only.
+    /// Number of acquisitions without waiting, and after waiting. Written only by the holder of the
+    /// lock.
     uncontended: AtomicU64,
     contended: AtomicU64,
-    /// Hashes of records that were deleted while the table was fixed. The mutex is never contended:
-    /// it is taken under the lock. It keeps the list out of unsafe code.
+    /// Hashes of records that were deleted while the table was fixed. The mutex is never contended,
+    /// because it is taken under the lock. It avoids unsafe code for the list.
     deleted: Mutex<Vec<u64>>,
 }
 
@@ -90,7 +92,7 @@ impl Stripe {
         self.deleted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts an acquisition. For the holder of the lock.
+    /// Counts an acquisition. The caller holds the lock.
     #[inline]
     fn count(&self, waited: bool) {
         let counter = if waited {
@@ -141,15 +143,15 @@ fn add(counter: &AtomicU64, more: u64) {
     counter.store(counter.load(Ordering::Relaxed) + more, Ordering::Release);
 }
 
-/// All locks of a table.
+/// The locks of a table.
 pub(super) enum Stripes {
-    /// One, as most tables have.
+    /// One lock, as in most tables.
     One(SlabBox<Lines<Stripe>>),
-    /// A power of two.
+    /// Several locks, a power of two.
     Many(Box<[CachePadded<Stripe>]>),
 }
 
-/// On cache lines of its own.
+/// A value on cache lines of its own.
 #[repr(align(64))]
 pub(super) struct Lines<T>(T);
 
@@ -181,13 +183,13 @@ impl Stripes {
         (0..self.len()).map(|index| self.of(index as u64))
     }
 
-    /// Number of all records.
+    /// Returns the number of all records.
     fn records(&self) -> i64 {
         let records = |stripe: &Stripe| stripe.records.load(Ordering::Relaxed);
         self.parts().map(records).sum()
     }
 
-    /// Has a stripe remember by how much it deviates from the mean of so many records.
+    /// Stores the deviation of a stripe from the mean of `records` records.
     fn note_surplus(&self, stripe: &Stripe, records: i64) {
         let mean = records / self.len() as i64;
         let surplus = stripe.records.load(Ordering::Relaxed) - mean;
@@ -211,31 +213,31 @@ pub(super) struct Locked<'g> {
 }
 
 impl Locked<'_> {
-    /// Counts records that come or go, and what becomes visible or is no longer.
+    /// Counts records that are added or removed, and the weight that becomes visible or invisible.
     #[inline]
     pub(super) fn add(&self, records: i64, weight: Weight) {
         self.stripe.add(records, weight);
     }
 
-    /// The number of records of the table if all stripes have changed like this one. Exact if there
-    /// is only one.
+    /// Returns the number of records of the table, assuming that all stripes have changed like this
+    /// one. Exact if there is only one.
     pub(super) fn estimate(&self) -> usize {
         let records = self.stripe.records.load(Ordering::Relaxed);
         let mean = records - self.stripe.surplus.load(Ordering::Relaxed);
         usize::try_from(mean).unwrap_or(0) * self.count
     }
 
-    /// One of the hashes that this lock guards.
+    /// Returns one of the hashes that this lock guards.
     pub(super) fn hash(&self) -> u64 {
         self.hash
     }
 
-    /// Remembers that a record of this hash has to be purged.
+    /// Records that a record of this hash has to be purged.
     pub(super) fn remember_deleted(&self, hash: u64) {
         self.stripe.lock_deleted().push(hash);
     }
 
-    /// Up to `most` of the hashes remembered so far; forgets them.
+    /// Takes up to `most` of the hashes recorded so far.
     pub(super) fn take_deleted(&self, most: usize) -> Vec<u64> {
         let mut deleted = self.stripe.lock_deleted();
         let keep = deleted.len().saturating_sub(most);
@@ -246,13 +248,13 @@ impl Locked<'_> {
         taken
     }
 
-    /// Pretends contention.
+    /// Simulates contention.
     #[cfg(all(test, not(loom)))]
     pub(super) fn contend(&self, cost: i32) {
         self.held.count(cost);
     }
 
-    /// Returns the advice of more locks, or fewer, in a table of `active` buckets.
+    /// Returns the advice to double or halve the locks in a table of `active` buckets.
     pub(super) fn advice(&self, active: usize) -> Advice {
         let statistics = self.held.statistics();
         if statistics > SPLIT_ABOVE && may_have(2 * self.count, active) {
@@ -269,13 +271,13 @@ fn may_have(count: usize, active: usize) -> bool {
     count <= MAX_STRIPES && count * MIN_BUCKETS_PER_STRIPE <= active
 }
 
-/// The place of the present array.
+/// The pointer to the current array of stripes.
 pub(super) struct StripeSet {
     present: AtomicPtr<Stripes>,
     /// The gate that writers pass, and a census closes.
     gate: Gate,
-    /// The number of times that the array was replaced by a larger one, and by a smaller one.
-    /// Written by the holder of the resize lock.
+    /// Number of times that the array was replaced by a larger one, and by a smaller one. Written
+    /// by the holder of the resize lock.
     doublings: AtomicU64,
     halvings: AtomicU64,
 }
@@ -292,18 +294,18 @@ impl StripeSet {
     }
 
     fn present<'g>(&self, _guard: &'g Guard) -> &'g Stripes {
-        // SAFETY: the pointer is never null. A replaced array is retired (STRIPES-1), so one that
-        // is loaded under a guard lives as long.
+        // SAFETY: the pointer is never null. A replaced array is retired (STRIPES-1), so one loaded
+        // under a guard lives as long as the guard.
         unsafe { &*self.present.load(Ordering::Acquire) }
     }
 
-    /// Asks the processor to fetch the lock of a hash, which another one may have.
+    /// Prefetches the lock of a hash, which another processor may own.
     #[inline]
     pub(super) fn prefetch(&self, hash: u64, guard: &Guard) {
         prefetch_to_write(self.present(guard).of(hash));
     }
 
-    /// Locks the buckets of a hash, or all that share the low bits of a bucket number.
+    /// Locks the buckets of a hash, or all those with the low bits of a bucket number.
     pub(super) fn lock<'g>(&self, hash: u64, guard: &'g Guard) -> Locked<'g> {
         let locked = self.lock_by(hash, guard, |lock| Some(self.gate.enter(lock)));
         locked.expect("this way of locking waits")
@@ -344,17 +346,17 @@ impl StripeSet {
         }
     }
 
-    /// Number of locks.
+    /// Returns the number of locks.
     pub(super) fn count(&self, guard: &Guard) -> usize {
         self.present(guard).len()
     }
 
-    /// Number of all records, exact when no thread writes.
+    /// Returns the number of all records, exact if no thread writes.
     pub(super) fn records(&self, guard: &Guard) -> usize {
         usize::try_from(self.present(guard).records()).unwrap_or(0)
     }
 
-    /// The totals that readers see, exact when no thread writes.
+    /// Returns the totals visible to readers, exact if no thread writes.
     pub(super) fn weight(&self, guard: &Guard) -> Weight {
         let mut weight = Weight::NONE;
         self.present(guard)
@@ -363,7 +365,7 @@ impl StripeSet {
         weight
     }
 
-    /// The totals that readers see at one moment, if no thread writes for a while.
+    /// Returns the totals visible to readers at one moment, if no thread writes for a while.
     pub(super) fn glance(
         &self,
         between: Option<&mut dyn FnMut()>,
@@ -371,11 +373,11 @@ impl StripeSet {
     ) -> Option<Weight> {
         let stripes = self.present(guard);
         let weight = self.gate.glance(|| stripes.parts(), count, between)?;
-        // If this array is still in its place, it was all the time.
+        // An array that is still installed was installed all the time.
         std::ptr::eq(self.present.load(Ordering::Relaxed), stripes).then_some(weight)
     }
 
-    /// The totals that readers see at one moment. For the holder of the resize lock.
+    /// Returns the totals visible to readers at one moment. The caller holds the resize lock.
     pub(super) fn census(
         &self,
         turn: &mut Turn<'_>,
@@ -387,8 +389,8 @@ impl StripeSet {
             .close_and_sum(turn, || stripes.parts(), count, at_rest)
     }
 
-    /// The number of all records. If there are several stripes, that of this hash, which was not
-    /// like the others, remembers by how much it deviates. For the holder of the resize lock.
+    /// Returns the number of all records. If there are several stripes, the one of this hash, which
+    /// differed from the others, stores its deviation. The caller holds the resize lock.
     pub(super) fn survey(&self, hash: u64, guard: &Guard) -> usize {
         let stripes = self.present(guard);
         let records = stripes.records();
@@ -398,7 +400,7 @@ impl StripeSet {
         usize::try_from(records).unwrap_or(0)
     }
 
-    /// The figures of the locks in [`Buckets`].
+    /// Returns the statistics of the locks, as part of [`Buckets`].
     pub(super) fn statistics(&self, guard: &Guard) -> Buckets {
         let stripes = self.present(guard);
         let sum = |counter: fn(&Stripe) -> &AtomicU64| {
@@ -417,13 +419,13 @@ impl StripeSet {
         }
     }
 
-    /// Bytes of the locks themselves.
+    /// Returns the bytes of the locks themselves.
     pub(super) fn bytes(&self, guard: &Guard) -> usize {
         self.present(guard).bytes()
     }
 
-    /// Replaces the array by one of twice or half the size, unless that would break STRIPES-2. The
-    /// caller holds the resize lock, and no stripe.
+    /// Replaces the array by one of twice or half the size, unless that would violate STRIPES-2.
+    /// The caller holds the resize lock, and no stripe.
     pub(super) fn adapt(&self, advice: Advice, active: usize, guard: &Guard) {
         let old = self.present(guard);
         let count = match advice {
@@ -434,7 +436,8 @@ impl StripeSet {
         if count == 0 || (advice == Advice::Double && !may_have(count, active)) {
             return;
         }
-        // In ascending order; every other thread holds one lock at most, so no circle is possible.
+        // Locked in ascending order; every other thread holds at most one lock, so no deadlock is
+        // possible.
         let held = old.parts().map(|stripe| stripe.lock.lock());
         let held = held.collect::<Vec<_>>();
         let new = Stripes::new(count);
@@ -459,8 +462,8 @@ impl StripeSet {
     }
 }
 
-/// Gives what one old stripe counted to the new ones. The number of its records that belong to each
-/// of two successors is not known, so they get half each (STRIPES-3).
+/// Distributes the counts of an old stripe to the new ones. It is unknown which of two successors
+/// each record belongs to, so they get half each (STRIPES-3).
 fn redistribute(stripe: &Stripe, index: usize, new: &Stripes, old_count: usize) {
     let records = stripe.records.load(Ordering::Relaxed);
     let (low, high) = (new.of(index as u64), new.of((index + old_count) as u64));
@@ -473,7 +476,7 @@ fn redistribute(stripe: &Stripe, index: usize, new: &Stripes, old_count: usize) 
     }
 }
 
-/// Adds what one stripe has.
+/// Adds the counts of one stripe.
 fn count(weight: &mut Weight, stripe: &Stripe) {
     *weight += stripe.weight();
 }

@@ -1,4 +1,4 @@
-//! The table itself: how it is made, and how it is freed.
+//! The table itself: its creation and its end.
 
 use super::bucket::Bucket;
 use super::directory::Directory;
@@ -15,36 +15,36 @@ use std::sync::OnceLock;
 
 /// An unordered store of records; see the documentation of [`hash`](super).
 ///
-/// The fields that readers look at come first; those that are written now and then are made when
-/// they are needed, on a line of their own. Small, since many programs have thousands of tables
-/// with a few records each.
+/// The fields that readers load come first; rarely written ones are made on first use, on a cache
+/// line of their own. Small, because many programs have thousands of tables with a few records
+/// each.
 #[repr(C)]
 pub struct HashTable<R: Release> {
     pub(super) directory: Directory<R>,
     pub(super) stripes: StripeSet,
     pub(super) seed: Seed,
     pub(super) forcing: Forcing,
-    /// The clock, and what queries of one moment may read.
+    /// The clock, and the versions that snapshot queries may read.
     pub(super) moments: Moments<R>,
-    /// Buckets emptied by `free_some`.
+    /// Number of buckets emptied by `free_some`.
     drained: usize,
     pub(super) rare: Lazy<Rare>,
 }
 
-/// The data that are written now and then, by other operations than those that read the other
-/// fields. Aligned, so that these do not notice.
+/// Rarely written data, used by other operations than the fields above. Aligned, so that their
+/// writes do not disturb readers.
 #[repr(align(64))]
 pub(super) struct Rare {
-    /// The number of fixations.
+    /// Number of fixations.
     pub(super) fixed: AtomicUsize,
-    /// The number of buckets when the table became fixed.
+    /// Number of buckets when the table became fixed.
     pub(super) slots: AtomicUsize,
-    /// A thread holds it while it changes the number of buckets or of locks.
+    /// The resize lock, held while the number of buckets or of locks changes.
     pub(super) resizing: Lock,
-    /// Made by the first that does not get by with a glance. Its holder takes the resize lock, and
-    /// no stripe.
+    /// The census, made when a glance fails for the first time. Its holder takes the resize lock,
+    /// and no stripe.
     pub(super) census: OnceLock<Box<Census<(Totals, u64)>>>,
-    /// Lines behind the first ones of buckets.
+    /// Number of lines behind the first ones of buckets.
     lines: AtomicI64,
     /// The place in the order of the table at which [`update_end`](crate::Records::update_end)
     /// found the last record. Before that there is likely nothing; if it were not remembered, each
@@ -66,7 +66,7 @@ impl Default for Rare {
 }
 
 impl<R: Release> HashTable<R> {
-    /// An empty table. About one kilobyte.
+    /// Creates an empty table of about one kilobyte.
     pub fn new() -> Self {
         Self {
             directory: Directory::new(),
@@ -79,8 +79,8 @@ impl<R: Release> HashTable<R> {
         }
     }
 
-    /// Removes about `count` records (and at least one bucket) for good. Returns whether the table
-    /// is empty now. For getting rid of a huge table in slices; dropping it does the rest at once.
+    /// Frees about `count` records (and at least one bucket). Returns `true` if the table is empty
+    /// now. So a huge table can be freed in slices; dropping it frees the rest at once.
     pub fn free_some(&mut self, count: usize) -> bool {
         let mut guard = pin();
         let mut freed = 0;
@@ -90,7 +90,7 @@ impl<R: Release> HashTable<R> {
             }
             freed += self.drain_bucket(self.drained, &guard);
             self.drained += 1;
-            // Otherwise all of it would wait for this guard.
+            // Otherwise all retired records would wait for this guard.
             guard.repin();
         }
         // Records may have been added to buckets that had been emptied.
@@ -100,7 +100,7 @@ impl<R: Release> HashTable<R> {
         self.drained != 0
     }
 
-    /// Empties a bucket. Returns how many records were in it.
+    /// Empties a bucket. Returns the number of its records.
     fn drain_bucket(&mut self, bucket: usize, guard: &Guard) -> usize {
         let contents = self.active_bucket(bucket, guard);
         if contents.is_bare() {
@@ -112,8 +112,8 @@ impl<R: Release> HashTable<R> {
             contents.clear(slot);
             locked.add(-i64::from(word.is_counted()), Weight::NONE - word.weight());
             // SAFETY: the record was just taken out of its only slot (HASH-2). The exclusive borrow
-            // shows that no reference to it is left: those handed out are borrowed from the table,
-            // too. The moments are there as long as the table.
+            // shows that no reference to it is left, because references to records borrow the
+            // table, too. The moments live as long as the table.
             unsafe { free_alone(word.pointer::<R>()) };
             freed += 1;
         });
@@ -128,7 +128,7 @@ impl<R: Release> HashTable<R> {
         }
     }
 
-    /// The number of lines behind the first ones of buckets.
+    /// Returns the number of lines behind the first ones of buckets.
     pub(super) fn lines(&self) -> usize {
         let lines = self
             .rare
@@ -137,7 +137,7 @@ impl<R: Release> HashTable<R> {
         usize::try_from(lines.unwrap_or(0)).unwrap_or(0)
     }
 
-    /// The data that are written now and then. A table has it from when that is so.
+    /// Returns the rarely written data, which are made on first use.
     pub(super) fn rare(&self) -> &Rare {
         self.rare.get_or_make()
     }
@@ -148,8 +148,8 @@ impl<R: Release> HashTable<R> {
         rare.is_some_and(|rare| rare.fixed.load(Ordering::Acquire) > 0)
     }
 
-    /// A bucket that cannot become inactive: its lock or the resize lock is held, or the table is
-    /// had exclusively.
+    /// Returns a bucket that cannot become inactive: its lock or the resize lock is held, or the
+    /// access to the table is exclusive.
     #[inline]
     pub(super) fn active_bucket<'g>(&'g self, bucket: usize, guard: &'g Guard) -> Bucket<'g, R> {
         let bucket = self.directory.bucket(bucket, guard);
@@ -165,7 +165,7 @@ impl<R: Release> Default for HashTable<R> {
 
 impl<R: Release> Drop for HashTable<R> {
     fn drop(&mut self) {
-        // Twice, for records that were added after `free_some` had begun.
+        // Twice, because records may have been added after `free_some` had begun.
         if !self.free_some(usize::MAX) {
             self.free_some(usize::MAX);
         }

@@ -1,4 +1,4 @@
-//! Tests that look inside: after every kind of change the whole structure must be in order.
+//! Unit tests of the structure: after every kind of change it must be consistent.
 
 use super::directory::{MIN_BUCKETS, bucket_of};
 use super::resize::steps;
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 type Table = HashTable<Plain>;
 
 impl<R: Release> HashTable<R> {
-    /// Checks everything that must hold while no thread writes.
+    /// Checks all invariants that hold while no thread writes.
     fn check(&self) {
         let guard = pin();
         let active = self.directory.active();
@@ -48,7 +48,7 @@ impl<R: Release> HashTable<R> {
         assert!(self.stripes.count(&guard) * stripes::MIN_BUCKETS_PER_STRIPE <= active);
     }
 
-    /// Changes the number of locks as contention would.
+    /// Changes the number of locks like contention.
     fn adapt_locks(&self, advice: Advice) {
         let _resizing = self.rare().resizing.lock();
         self.stripes.adapt(advice, self.directory.active(), &pin());
@@ -75,7 +75,7 @@ fn key(number: u64) -> [u8; 8] {
     number.to_be_bytes()
 }
 
-/// The keys that a walk by `next` meets from one end to the other.
+/// Returns the keys that a walk by `next` meets from one end to the other.
 fn walk_keys(table: &Table) -> Vec<Vec<u8>> {
     let guard = pin();
     let mut keys = Vec::new();
@@ -133,7 +133,7 @@ fn action() -> impl Strategy<Value = Action> {
     ]
 }
 
-/// Keys of all lengths, among them the empty one and long ones.
+/// Returns keys of all lengths, including the empty one and long ones.
 fn name(number: u8) -> Vec<u8> {
     let len = usize::from(number) * 7 % 45;
     let mut name = vec![b'x'; len];
@@ -334,7 +334,7 @@ fn grows_to_the_intended_load_and_gives_memory_back() {
     assert!(table.bytes() <= empty + 1024, "{} bytes", table.bytes());
 }
 
-/// Removals that a query looks through take up slots, and long buckets make each step slow.
+/// Removals that a query looks through occupy slots, and long buckets make each step slow.
 #[test]
 fn removals_that_a_query_needs_keep_their_buckets() {
     const RECORDS: u64 = 10_000;
@@ -460,7 +460,7 @@ fn a_walk_goes_on_while_the_table_grows_and_shrinks() {
             }
         }
         here = table.next(&key(number), &guard).unwrap_or(None);
-        // Skipping over what was added: only the first hundred count.
+        // Added keys are skipped: only the first hundred count.
         while let Some(added) = here.filter(|record| record.value()[0] >= 100) {
             here = table.next(added.key(), &guard).expect("present");
         }
@@ -495,8 +495,8 @@ fn locks_follow_contention() {
     table.check();
 }
 
-/// Removes a key and puts another, so often, as if the table had one record more or less each time.
-/// Returns how often the number of buckets changed meanwhile.
+/// Removes a key and puts another, `times` times, as if the table had one record more or less each
+/// time. Returns the number of changes of the number of buckets.
 fn churn(table: &Table, keys: &mut std::ops::Range<u64>, times: usize) -> usize {
     let mut changes = 0;
     let mut buckets = table.directory.active();
@@ -515,9 +515,9 @@ fn churn(table: &Table, keys: &mut std::ops::Range<u64>, times: usize) -> usize 
     changes
 }
 
-/// However much it has shrunk or grown, a table of stable size that has as many locks as it may
-/// have rests: it does not take one part of itself, which by chance has more records than another,
-/// for the whole.
+/// After any growth or shrinkage, a table of stable size with as many locks as possible does not
+/// change: it does not take one stripe, which by chance has more records than another, for the
+/// whole.
 #[test]
 fn a_table_with_many_locks_rests() {
     const KEYS: u64 = if cfg!(miri) { 600 } else { 60_000 };
@@ -534,7 +534,7 @@ fn a_table_with_many_locks_rests() {
             remove(&table, &key(keys.start));
             keys.start += 1;
         }
-        // The table may be just about to change.
+        // The table may be about to change.
         churn(&table, &mut keys, left as usize);
         let (buckets, locks) = (table.directory.active(), table.stripes.count(&pin()));
         let changes = churn(&table, &mut keys, 4 * left as usize);

@@ -1,14 +1,14 @@
-//! The order of the table, and walking in it.
+//! The order of the table, and walks in it.
 //!
 //! The records are ordered by their hash *with its bits reversed*, and by key where hashes are
-//! equal. This order does not depend on the layout: a bucket holds an interval of it, since the low
-//! bits, which name the bucket, come first; a split cuts the interval in two; a join glues two
-//! neighbours. (Split-ordered lists, Shalev and Shavit, 2006, rest on the same fact.) So a walk
-//! needs no more than the key it has come to, goes on correctly however the table grows or shrinks
-//! meanwhile, and meets every key at most once, and every key that stays exactly once.
+//! equal. This order does not depend on the layout: a bucket holds an interval of it, because the
+//! low bits, which select the bucket, come first; a split divides the interval in two; a join
+//! unites two neighbours. (Split-ordered lists, Shalev and Shavit, 2006, rest on the same fact.) So
+//! a walk needs only the key it has reached, continues correctly while the table grows or shrinks,
+//! and meets every key at most once, and every lasting key exactly once.
 //!
-//! The price: consecutive buckets are not neighbours in memory, and within a bucket the records
-//! have to be put in order, a handful at a time.
+//! The price: consecutive buckets are not adjacent in memory, and the records of a bucket have to
+//! be sorted, a handful at a time.
 
 use super::bucket::Bucket;
 use super::directory::depth_of;
@@ -21,12 +21,12 @@ use ats_sync::Guard;
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
 
-/// A place in the order.
+/// A position in the order.
 #[derive(Clone, Copy)]
 pub(super) enum Place<'k> {
-    /// Before all hashes of this reversed value.
+    /// Before all hashes with this reversed value.
     At(u64),
-    /// Behind this key, whose reversed hash is given.
+    /// After this key, with its reversed hash.
     Behind(u64, &'k [u8]),
 }
 
@@ -43,8 +43,8 @@ impl<'k> Place<'k> {
         }
     }
 
-    /// The order of the place and of `key`, which has this reversed hash. A place is equal to the
-    /// key that it is behind.
+    /// Compares the position with `key`, which has this reversed hash. A position equals the key
+    /// that it follows.
     #[inline]
     fn order(self, reversed: u64, key: &[u8]) -> Ordering {
         match self {
@@ -55,7 +55,7 @@ impl<'k> Place<'k> {
     }
 }
 
-/// The record that a query of this moment sees of what is in a slot.
+/// Returns the record in a slot that a query at this read point sees.
 #[inline(always)]
 pub(super) fn resolve_word<'g, R: Release>(
     word: Word,
@@ -66,35 +66,35 @@ pub(super) fn resolve_word<'g, R: Release>(
     match (word.is_deleted(), when.is_now()) {
         (false, true) => record.resolve(guard),
         (false, false) => record.resolve_at(when, guard),
-        // It was removed when it was marked, except that a removal leads to what was there before.
+        // A marked record is deleted, but a removal leads to the record before.
         (true, false) if record.is_removal() => record.resolve_at(when, guard),
         (true, _) => None,
     }
 }
 
-/// The records of one interval in order, as of one moment each.
+/// The records of one interval in order, each as of one moment.
 type Found<'g, R> = Vec<(u64, &'g Record<R>)>;
 
-/// The step from a place to the first record behind it, within the interval of one bucket.
+/// The step from a position to the next record, within the interval of one bucket.
 struct Step<'g, R: Release> {
     first: Option<&'g Record<R>>,
-    /// `true` if the place is behind a key that is known.
+    /// `true` if the position follows a known key.
     is_known: bool,
-    /// The beginning of the next interval; `None` at the end of the table.
+    /// Start of the next interval; `None` at the end of the table.
     end: Option<u64>,
 }
 
-/// Places ahead of a walk, whose buckets and records are asked for before it comes to them:
-/// consecutive buckets are not neighbours in memory. If the table changes meanwhile, they may be
-/// somewhere else, which does no harm.
+/// Positions ahead of a walk, whose buckets and records are prefetched, because consecutive buckets
+/// are not adjacent in memory. If the table changes meanwhile, they may be wrong, which is
+/// harmless.
 struct Scouts {
-    /// The place from which buckets are asked for; `None` beyond the end of the table.
+    /// Position from which buckets are prefetched; `None` beyond the end of the table.
     far: Option<u64>,
-    /// The place from which records are asked for.
+    /// Position from which records are prefetched.
     near: Option<u64>,
 }
 
-/// The number of buckets that are asked for ahead of a walk; the records of those half as far.
+/// Number of buckets prefetched ahead of a walk; records are prefetched half as far.
 const AHEAD: usize = 10;
 
 impl Scouts {
@@ -108,7 +108,7 @@ impl Scouts {
         }
     }
 
-    /// Each goes on by one bucket.
+    /// Advances both positions by one bucket.
     #[inline]
     fn go_on<R: Release>(&mut self, table: &HashTable<R>, guard: &Guard) {
         let bucket_at = |place: u64| table.directory.view().bucket(place.reverse_bits());
@@ -136,7 +136,7 @@ impl<R: Release> HashTable<R> {
         }
     }
 
-    /// The place behind `key`, which must be known.
+    /// Returns the position after `key`, which must be known.
     pub(super) fn behind<'k>(&self, key: &'k [u8], guard: &Guard) -> Result<Place<'k>, NoSuchKey> {
         let (hash, is_fixed) = (self.seed.hash(key), self.is_fixed());
         let known = self.search(key, hash, guard, |word, record| {
@@ -145,7 +145,7 @@ impl<R: Release> HashTable<R> {
         known.map(|()| Place::behind(hash, key)).ok_or(NoSuchKey)
     }
 
-    /// The first record behind `place`.
+    /// Returns the first record after `place`.
     pub(super) fn successor<'g>(
         &'g self,
         place: Place<'_>,
@@ -161,7 +161,8 @@ impl<R: Release> HashTable<R> {
         }
     }
 
-    /// The first record behind `key`, which must be known. Nearly always one bucket has both.
+    /// Returns the first record after `key`, which must be known. Nearly always one bucket has
+    /// both.
     pub(super) fn successor_of<'g>(
         &'g self,
         key: &[u8],
@@ -175,7 +176,7 @@ impl<R: Release> HashTable<R> {
         }
     }
 
-    /// Visits the records behind `place` in order until `visit` breaks.
+    /// Visits the records after `place` in order until `visit` breaks.
     pub(super) fn walk<'g>(
         &'g self,
         place: Place<'_>,
@@ -187,8 +188,8 @@ impl<R: Release> HashTable<R> {
         debug_assert_eq!(end, None);
     }
 
-    /// Visits the records behind `place` in order until `visit` breaks, or `pause`, which is asked
-    /// after each bucket; then it returns where to go on.
+    /// Visits the records after `place` in order until `visit` breaks, or `pause`, which is called
+    /// after each bucket; then it returns the position to continue from.
     pub(super) fn walk_until<'g>(
         &'g self,
         place: Place<'_>,
@@ -216,9 +217,9 @@ impl<R: Release> HashTable<R> {
         }
     }
 
-    /// Visits the records of one of so many slots: those whose hash would lead to bucket `slot` if
-    /// the table had `slots` buckets. These are neighbours in the order of the table, whatever
-    /// buckets it has.
+    /// Visits the records of one of `slots` slots: those whose hash would lead to bucket `slot` if
+    /// the table had `slots` buckets. These are adjacent in the order of the table for any number
+    /// of buckets.
     pub(super) fn walk_slot<'g>(
         &'g self,
         slot: usize,
@@ -237,8 +238,8 @@ impl<R: Release> HashTable<R> {
         });
     }
 
-    /// The beginning of the interval of the next bucket, at this moment; `None` at the end of the
-    /// table.
+    /// Returns the start of the interval of the next bucket at this moment; `None` at the end of
+    /// the table.
     #[inline]
     fn interval_after(&self, place: u64) -> Option<u64> {
         let view = self.directory.view();
@@ -246,10 +247,10 @@ impl<R: Release> HashTable<R> {
         (place | (u64::MAX >> view.depth(bucket))).checked_add(1)
     }
 
-    /// Looks at the bucket of `place`, which may be gone, and at its records up to the end of the
-    /// interval: again, until none of these was somewhere else meanwhile. As in `search`, a miss is
-    /// what has to be confirmed. Returns what the last look has found, and where the next interval
-    /// begins, `None` at the end of the table.
+    /// Reads the bucket of `place`, which may be gone, and its records up to the end of the
+    /// interval; repeats this until none of them has moved meanwhile. As in `search`, only a miss
+    /// has to be confirmed. Returns the result of the last attempt, and the start of the next
+    /// interval, `None` at the end of the table.
     fn look_at_interval<'g, T>(
         &'g self,
         place: Place<'_>,
@@ -267,8 +268,8 @@ impl<R: Release> HashTable<R> {
         }
     }
 
-    /// Puts the records from `place` to the end of the interval of its bucket into `found`, in
-    /// order. Returns where the next interval begins, `None` at the end of the table.
+    /// Collects the records from `place` to the end of the interval of its bucket in `found`, in
+    /// order. Returns the start of the next interval, `None` at the end of the table.
     fn gather<'g>(
         &'g self,
         place: Place<'_>,
@@ -293,7 +294,7 @@ impl<R: Release> HashTable<R> {
         end
     }
 
-    /// The step from `place` as of now.
+    /// Returns the step from `place` at this moment.
     fn step<'g>(&'g self, place: Place<'_>, guard: &'g Guard) -> Step<'g, R> {
         let is_fixed = self.is_fixed();
         let ((first, is_known), end) = self.look_at_interval(place, guard, |bucket, last| {

@@ -1,4 +1,4 @@
-//! The work of a writer in the bucket of a key, which it locks.
+//! Writes to the locked bucket of a key.
 
 use super::bucket::{Bucket, Slot};
 use super::directory::{View, bucket_of};
@@ -13,22 +13,22 @@ use crate::record::{self, Old, Record, RecordBox, Release, Weight};
 use ats_sync::Guard;
 use std::ptr;
 
-/// The number of keys of a batch that are approached at once: about as many misses as a processor
-/// has under way.
+/// Number of keys of a batch that are prefetched at once: about as many misses as a processor can
+/// have outstanding.
 const APPROACHED: usize = 16;
 
-/// The findings of a thread in a bucket when it holds the lock and is about to change one key.
+/// A key found in its locked bucket, about to be changed.
 struct LockedKey<'g, R: Release> {
     bucket: Bucket<'g, R>,
     locked: Locked<'g>,
     hash: u64,
     /// The slot of the key's record.
     live: Option<(Slot<'g>, Full<'g, R>)>,
-    /// `true` if there is no such record, but one of the key that is marked as deleted.
+    /// `true` if the key only has a record that is marked as deleted.
     was_deleted: bool,
 }
 
-/// The bucket to which a hash was led before its lock was taken.
+/// The bucket that a hash led to before its lock was taken.
 struct Approached<'g, R: Release> {
     view: View,
     bucket: Option<Bucket<'g, R>>,
@@ -57,7 +57,7 @@ impl<R: Release> HashTable<R> {
         Ok(self.find_locked(key, hash, locked, approached, guard))
     }
 
-    /// Has what a writer of this hash will look at fetched while it takes the lock.
+    /// Prefetches the data that a writer of this hash will read while it takes the lock.
     #[inline(always)]
     fn approach_to_write<'g>(&'g self, hash: u64, guard: &'g Guard) -> Approached<'g, R> {
         let view = self.directory.view();
@@ -69,7 +69,7 @@ impl<R: Release> HashTable<R> {
         Approached { view, bucket }
     }
 
-    /// Finds a key in its bucket, which is locked.
+    /// Finds a key in its locked bucket.
     #[inline(always)]
     fn find_locked<'g>(
         &'g self,
@@ -79,8 +79,8 @@ impl<R: Release> HashTable<R> {
         approached: Approached<'g, R>,
         guard: &'g Guard,
     ) -> LockedKey<'g, R> {
-        // Under the lock this is exact: the number of buckets may change meanwhile, but not in a
-        // way that concerns the buckets of this stripe.
+        // Under the lock this is exact: the number of buckets may change meanwhile, but not for the
+        // buckets of this stripe.
         let bucket = match approached.bucket {
             Some(bucket) if self.directory.is_as(approached.view) => bucket,
             _ => self.active_bucket(bucket_of(hash, self.directory.active()), guard),
@@ -105,8 +105,8 @@ impl<R: Release> HashTable<R> {
         }
     }
 
-    /// Does a step of a writer, for a query if one is given. Returns what it took out of its slot,
-    /// to be [retired](retire) when the lock is free again.
+    /// Does a step of a writer, for a query if one is given. Returns the record taken out of its
+    /// slot, to be [retired](retire) after the lock is released.
     #[inline]
     fn apply<'g>(
         &self,
@@ -159,8 +159,8 @@ impl<R: Release> HashTable<R> {
         gone
     }
 
-    /// Dates a record that takes the place of what is there, while queries run. Returns what is to
-    /// be retired.
+    /// Gives a time to a record that replaces the one in the slot, while queries run. Returns the
+    /// record to retire.
     #[cold]
     fn date<'g>(
         &self,
@@ -169,7 +169,7 @@ impl<R: Release> HashTable<R> {
         there: Option<Full<'g, R>>,
         guard: &'g Guard,
     ) -> (Fresh<R>, Option<&'g Record<R>>) {
-        // No query sees what was marked as deleted while none ran.
+        // A record marked as deleted while no query ran is invisible to queries.
         let marked = there.filter(|old| old.is_deleted() && !old.record().is_removal());
         let before = match marked {
             Some(_) => None,
@@ -179,9 +179,9 @@ impl<R: Release> HashTable<R> {
         (fresh, marked.map(Full::record).or_else(|| seen(gone)))
     }
 
-    /// Puts a record of a batch. The batch retires the record that it replaces, or puts it back.
+    /// Puts a record of a batch. The batch retires the replaced record, or restores it.
     ///
-    /// A record marked as deleted keeps its slot, so that it is still known if the batch is undone.
+    /// A record marked as deleted keeps its slot, so that it is still known if the batch aborts.
     fn install(&self, found: &LockedKey<'_, R>, record: RecordBox<R>) {
         let word = Word::new(found.hash, record.into_raw());
         match found.live {
@@ -213,7 +213,7 @@ impl<R: Release> HashTable<R> {
                 }
                 false => slot.replace(word.as_unknown()),
             }
-            // It counts as a record as long as it takes up a slot.
+            // A removal counts as a record as long as it occupies a slot.
             found.locked.add(0, Weight::NONE - R::weight(record));
             self.moments.list(fresh, guard);
             return seen(gone);
@@ -236,7 +236,7 @@ impl<R: Release> HashTable<R> {
     }
 }
 
-/// The record to be retired, which was looked at.
+/// Returns the record to be retired, which was read.
 #[inline(always)]
 fn seen<R: Release>(gone: Option<Old<'_, R>>) -> Option<&Record<R>> {
     gone.map(|old| match old {
@@ -245,13 +245,13 @@ fn seen<R: Release>(gone: Option<Old<'_, R>>) -> Option<&Record<R>> {
     })
 }
 
-/// The record of a key that was deleted while the table was fixed, where there is one.
+/// Returns the existing record of a key that was deleted while the table was fixed.
 #[cold]
 fn expect_deleted<'g, R: Release>(found: &LockedKey<'g, R>, key: &[u8]) -> (Slot<'g>, Full<'g, R>) {
     find_deleted(found, key).expect("it has just been found under the same lock")
 }
 
-/// The record of a key that was deleted while the table was fixed, if there is one.
+/// Returns the record of a key that was deleted while the table was fixed, if there is one.
 #[cold]
 fn find_deleted<'g, R: Release>(
     found: &LockedKey<'g, R>,
@@ -272,7 +272,7 @@ pub(super) fn retire<R: Release>(gone: Option<&Record<R>>, guard: &Guard) {
 }
 
 impl<R: Release> HashTable<R> {
-    /// [`Stepwise::step`] for a key whose hash is known, for a query if one is given.
+    /// Does [`Stepwise::step`] for a key whose hash is known, for a query if one is given.
     pub(super) fn step_hashed<'g>(
         &'g self,
         (key, hash): (&[u8], u64),
@@ -317,8 +317,8 @@ impl<R: Release> Stepwise<R> for HashTable<R> {
         Some(&self.moments)
     }
 
-    /// First the buckets of some keys, then the records in them, so that misses of different keys
-    /// overlap.
+    /// Prefetches the buckets of some keys, then the records in them, so that misses of different
+    /// keys overlap.
     fn prefetch_batch(&self, keys: &[&[u8]], guard: &Guard) {
         let view = self.directory.view();
         for keys in keys.chunks(APPROACHED) {
@@ -362,7 +362,7 @@ impl<R: Release> Stepwise<R> for HashTable<R> {
         }
     }
 
-    /// The record before comes back first, since it stays, marked as deleted, while the table is
+    /// Restores the record before first, because it stays, marked as deleted, while the table is
     /// fixed.
     fn remove_held(&self, hold: &Record<R>, before: Option<&Record<R>>, guard: &Guard) {
         let Some(before) = before else {
@@ -388,8 +388,8 @@ impl<R: Release> TakeOut<R> for HashTable<R> {
         let slot = bucket.find(hash, |slot, word| {
             ptr::eq(word.record(), removal).then_some(slot)
         });
-        // A walk may go on from its key while the table is fixed: then it goes with the others that
-        // are marked.
+        // A walk may continue from its key while the table is fixed: then it is purged with the
+        // other marked records.
         let is_there = slot.is_some() && !self.is_fixed();
         if let (Some(slot), true) = (slot, is_there) {
             bucket.clear(slot);
@@ -402,7 +402,7 @@ impl<R: Release> TakeOut<R> for HashTable<R> {
     }
 }
 
-/// The slot of a record of a batch, whose bucket is locked.
+/// Returns the slot of a batch's record in its locked bucket.
 fn slot_of<'g, R: Release>(found: &LockedKey<'g, R>, installed: &Record<R>) -> Slot<'g> {
     let (slot, word) = found.live.expect("an installed record is in its slot");
     debug_assert!(ptr::eq(word.record(), installed));
