@@ -1,28 +1,28 @@
-//! Batches: several keys written as one, also for readers that take no lock.
+//! Batches: atomic writes of several keys, also for readers that take no lock.
 //!
 //! A batch installs its records one after the other, each stamped with an entry of the batch. While
 //! the batch is open, readers look through a stamped record to the one before it. The commit is one
-//! store into the state all entries share, so the records become visible together. Afterwards
-//! the stamps are cleared, and what was replaced is retired.
+//! store to the state that all entries share, so the records become visible together. Afterwards
+//! the stamps are cleared, and the replaced records are retired.
 //!
 //! A stamped record is the lock of its key until its stamp is cleared: other writers wait, with
 //! bounded patience, and report [`Busy`](crate::Busy) when it is exhausted. Keys are installed in
 //! ascending order, so batches wait for each other in one direction only and cannot deadlock. An
-//! aborted batch takes its records out again; until it has, they still lock their keys.
+//! aborted batch removes its records again; until then, they still lock their keys.
 //!
 //! The idea of a version stamp that can be pending is that of multi-version stores (for instance
 //! the versioned pointers of Blelloch and Wei's Verlib, PPoPP 2024); here it costs a reader one
-//! comparison on a cache line it needs anyway.
+//! comparison on a cache line that it needs anyway.
 //!
 //! # Keys that stay as they are
-//! A decision of a batch about one key must still be right when it commits, so it holds every key
-//! it has looked at. If a key is to stay as it is, the record that is there is *kept*: it is
-//! stamped, but readers see it whatever becomes of the batch. If there is no record, or none that
-//! can bear the stamp, the key gets a *hold*: a stamped record without value, through which readers
-//! see what was there before. When the batch has ended, the record before is put back. Without that
-//! another writer could change the key between the decision and the commit, and its change would be
-//! lost or seen in an order that no moment explains. A batch of one key needs none of this, since
-//! its decision and its commit are one step under one lock.
+//! A decision of a batch about one key must still be right at the commit, so the batch holds every
+//! key it has read. If a key stays unchanged, its record is *kept*: it is stamped, but readers see
+//! it even if the batch aborts. If there is no record, or none with room for the stamp, the key
+//! gets a *hold*: a stamped record without value, through which readers see the record before. When
+//! the batch has ended, the record before is put back. Without a hold another writer could change
+//! the key between the decision and the commit, and its change would be lost or not linearizable. A
+//! batch of one key needs none of this, because its decision and its commit are one step under one
+//! lock.
 //!
 //! # Keys whose new record takes long to make
 //! A decision runs under a lock that the key shares with others, so it must be short. If it is not,
@@ -32,11 +32,11 @@
 //! way is [`Provided::update_alone`](crate::Provided::update_alone).
 //!
 //! # Long batches
-//! A batch that pins for itself (`Pinning::Own`) pins anew after each [`PIECE`] keys, installed or
-//! cleared, and is not pinned while it builds a record. The objects that it refers to from one
-//! piece to the next live without a guard: the record before, and the record installed, as long as
-//! the stamp holds the key (BATCH-3, BATCH-5); entries, since they are the batch's own; and the
-//! store, which its caller keeps alive.
+//! A batch that pins for itself (`Pinning::Own`) repins after each [`PIECE`] keys, installed or
+//! cleared, and is not pinned while it builds a record. The objects that it refers to across pieces
+//! live without a guard: the record before, and the record installed, as long as the stamp holds
+//! the key (BATCH-3, BATCH-5); entries, because the batch owns them; and the store, which the
+//! caller keeps alive.
 //!
 //! # Invariants
 //! - BATCH-1. The state goes from `Open` to `Committed` or to `Aborted`, once.
@@ -44,11 +44,10 @@
 //! - BATCH-3. The record before is neither retired nor changed by a writer as long as the key is
 //!   held.
 //! - BATCH-4. Entries live until no stamp names them, plus a grace period.
-//! - BATCH-5. A stamped record is taken out of the store by its batch only. Other writers leave it
-//!   there until the stamp is cleared, also when the batch has committed; after that, the batch
-//!   does not touch it.
-//! - BATCH-6. From its decision about a key until its end, a batch holds the key, whatever the
-//!   decision was.
+//! - BATCH-5. Only its batch removes a stamped record from the store. Other writers leave it there
+//!   until the stamp is cleared, even after the commit; from then on, the batch does not touch it.
+//! - BATCH-6. From its decision about a key until its end, a batch holds the key, for every kind of
+//!   decision.
 
 mod block;
 mod pinning;

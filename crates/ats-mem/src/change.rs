@@ -1,9 +1,9 @@
-//! Changes of records, and why one was not made.
+//! Changes of records, and the reason why a change fails.
 
 use crate::record::{Record, RecordBox, Release};
 
-/// The change that an update makes of a key: a new value is given as a record, the key of which
-/// equals that of the update, byte for byte.
+/// The change that an update makes to a key. A new value is a record whose key equals that of the
+/// update, byte for byte.
 pub type Change<R> = ats_store::Change<RecordBox<R>>;
 
 /// The changes that a [batch](crate::Provided::update_batch) makes of its keys. No decision may be
@@ -13,7 +13,7 @@ pub trait BatchPlan<R: Release>: ats_store::BatchPlan<Record<R>, RecordBox<R>> {
 
 impl<R: Release, P: ats_store::BatchPlan<Record<R>, RecordBox<R>> + ?Sized> BatchPlan<R> for P {}
 
-/// A [`BatchPlan`] that puts nothing off.
+/// A [`BatchPlan`] without deferred records.
 pub type DecideMany<'a, R> = dyn FnMut(usize, Option<&Record<R>>) -> Change<R> + 'a;
 
 /// The key is held by a batch, or by an [`update_alone`](crate::Provided::update_alone), that did

@@ -1,5 +1,5 @@
 //! Adaptation by force, for tests: structures change although no threads contend for them. Without
-//! the feature `forcing` nothing is ever forced, and asking costs nothing.
+//! the feature `forcing` nothing is ever forced, and the check costs nothing.
 
 #[cfg(feature = "forcing")]
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -14,20 +14,20 @@ pub enum Forced {
     Join,
 }
 
-/// Counts writes, and says of which of them force something.
+/// A counter of writes that selects those that force an adaptation.
 #[derive(Default)]
 pub struct Forcing {
-    /// One split in so many writes (upper half), one join in so many (lower half).
+    /// Writes per forced split (upper half) and per forced join (lower half); 0 is never.
     #[cfg(feature = "forcing")]
     every: AtomicU64,
-    /// Writes since.
+    /// Writes since the setting.
     #[cfg(feature = "forcing")]
     writes: AtomicU64,
 }
 
 #[cfg(not(feature = "forcing"))]
 impl Forcing {
-    /// Returns the adaptation that the write that asks has to force.
+    /// Returns the adaptation that this write must force.
     #[inline]
     pub const fn decide_forced(&self) -> Option<Forced> {
         None
@@ -36,13 +36,13 @@ impl Forcing {
 
 #[cfg(feature = "forcing")]
 impl Forcing {
-    /// From now on one of `splits` writes forces a split, and one of `joins` a join; 0 is never.
+    /// Makes one of `splits` later writes force a split, and one of `joins` a join; 0 is never.
     pub fn set(&self, splits: u32, joins: u32) {
         self.every
             .store(u64::from(splits) << 32 | u64::from(joins), Relaxed);
     }
 
-    /// Returns the adaptation that the write that asks has to force. Nearly always one load.
+    /// Returns the adaptation that this write must force. Nearly always one load.
     #[inline]
     pub fn decide_forced(&self) -> Option<Forced> {
         match self.every.load(Relaxed) {

@@ -1,19 +1,18 @@
-//! Data that a store needs only when it is large or fought for, and therefore makes when they are
-//! needed first.
+//! Lazily made data, which a store needs only when it is large or contended.
 //!
-//! Good for: parts that most stores never need, of which small ones should not pay the memory. Bad
-//! at: parts that every operation looks at, since each access follows a pointer.
+//! Good for: parts that most stores never need, so that small ones do not pay their memory. Bad
+//! for: parts that every operation reads, because each access follows a pointer.
 //!
 //! # Invariant
 //! - LAZY-1. The pointer is null, or it leads to a value from a box. It changes once, and the value
-//!   stays where it is until this is dropped.
+//!   does not move until this is dropped.
 
 use crate::slab::{self, SlabBox};
 use ats_sync::shim::atomic::{AtomicPtr, Ordering};
 use std::marker::PhantomData;
 use std::ptr;
 
-/// A `T` that is made when it is needed first.
+/// A `T` that is made on first use.
 pub(crate) struct Lazy<T>(AtomicPtr<T>, PhantomData<SlabBox<T>>);
 
 impl<T: Default> Lazy<T> {
@@ -21,14 +20,14 @@ impl<T: Default> Lazy<T> {
         Lazy(AtomicPtr::new(ptr::null_mut()), PhantomData)
     }
 
-    /// The value, if it was needed before.
+    /// Returns the value, if it was made before.
     #[inline]
     pub(crate) fn get(&self) -> Option<&T> {
         // SAFETY: the pointer is null or that of a value that lives as long as this (LAZY-1).
         unsafe { self.0.load(Ordering::Acquire).as_ref() }
     }
 
-    /// The value, which is made if need be.
+    /// Returns the value, and makes it on first use.
     #[inline]
     pub(crate) fn get_or_make(&self) -> &T {
         match self.get() {
@@ -54,7 +53,7 @@ impl<T: Default> Lazy<T> {
         }
     }
 
-    /// Bytes of memory that it takes beside the store.
+    /// Returns the bytes of memory that it takes beside the store.
     pub(crate) fn bytes(&self) -> usize {
         self.get().map_or(0, |_| slab::block_size(size_of::<T>()))
     }
@@ -64,7 +63,8 @@ impl<T> Drop for Lazy<T> {
     fn drop(&mut self) {
         let made = self.0.load(Ordering::Relaxed);
         if !made.is_null() {
-            // SAFETY: the pointer is that of a box (LAZY-1), and no other thread has this any more.
+            // SAFETY: the pointer is that of a box (LAZY-1), and `drop` has the only reference to
+            // it.
             drop(unsafe { SlabBox::from_raw(made) });
         }
     }

@@ -1,8 +1,8 @@
-//! Queries of one moment: the clock of a store, and the versions that queries may still read.
+//! Snapshot queries: the clock of a store, and the versions that queries may still read.
 //!
-//! A query takes a *moment*, a number, and sees of each key the newest record whose time is not
-//! above it. A store has a *clock*, a number that only queries advance; a record that is written
-//! while a query runs bears the time that the clock shows, and leads to the record before it:
+//! A query has a *read point*, a number, and sees of each key the newest record whose time is not
+//! above it. A store has a *clock*, a number that only queries advance; a record written while a
+//! query runs has the current time of the clock, and leads to the record before it:
 //!
 //! ```text
 //!   slot -> record ----> record before -------> record before that
@@ -11,20 +11,18 @@
 //!         version: time  version: time
 //! ```
 //!
-//! A *version* is a block of its own, to which the stamp of the record leads, so a record takes as
-//! much memory as ever when the queries are gone. While no query runs, a writer looks at one word,
-//! and that is all.
+//! A *version* is a separate block, to which the stamp of the record leads, so records have their
+//! usual size once the queries have ended. While no query runs, a writer only reads one word.
 //!
-//! A removed key leaves a *removal* in its slot while queries can still see what was there: a
-//! record without value. Readers of the present see none.
+//! A removed key leaves a *removal* in its slot while queries can still see its old record: a
+//! record without value. Ordinary readers see no record.
 //!
 //! # The moment of a query
-//! A query begins at a moment at which no writer is inside the store, as a
-//! [census](ats_sync::census) finds it: either it has found all locks free twice with no turn
-//! between, and has advanced the clock between the two rounds; or it has closed the gate, waited
-//! until all locks were free, and has advanced the clock then. So all that was done before the
-//! moment bears a time that is not above it, and all that comes later bears a larger one. A batch
-//! commits under a lock, and takes its time there.
+//! A query begins when no writer is inside the store, like a [census](ats_sync::census): either it
+//! has found all locks free twice with no turn in between, and has advanced the clock between the
+//! two rounds; or it has closed the gate, waited until all locks were free, and has advanced the
+//! clock then. So all earlier writes have a time that is not above the read point, and all later
+//! ones a larger time. A batch commits under a lock, and takes its time there.
 //!
 //! # Cutting
 //! Each version is in a list of the store. When no query is left whose moment is below its time, it
@@ -39,62 +37,61 @@
 //!
 //! # Histories
 //! A query that is older than many others would walk over the records of all of them. So each 64th
-//! version of a key leads to the *history* of the key as well: the records before it and their
-//! times, in an array of pages which is searched (see [`record::history`](crate::record)). A query
-//! comes to such a version after 63 others at most, and finds there the record that it sees, and no
-//! other: O(log queries). Between two of these, and while no key is written so often, there is
-//! nothing but the chain, of which writers of the present and their readers know as before.
+//! version of a key also leads to the *history* of the key: the records before it and their times,
+//! in a searchable array of pages (see [`record::history`](crate::record)). A query reaches such a
+//! version after at most 63 others, and finds its record there directly: O(log queries). Between
+//! two of these, and for keys that are written less often, there is only the chain.
 //!
-//! The record that a query sees of a key never changes once the query has begun. A history needs no
-//! care when a record is cut, or passed over: it tells of it, but to no query. When a version is
-//! passed over that leads to the history, the version above takes the history over.
+//! The record that a query sees of a key never changes once the query has begun. A history stays
+//! valid when a record is reclaimed or passed over: it still lists the record, but no query reads
+//! that entry. When a version that leads to the history is passed over, the version above takes
+//! over the history.
 //!
 //! # Changes that a query makes
-//! A query that changes what it finds goes through the keys once, and does not look at what it has
-//! changed again. So its own changes keep nothing if no other query runs: a record without stamp
-//! takes the place of the one that the query sees, and a removed key goes. If another thread has
-//! written the key since, the query sees a record behind the one in the slot, and its change is
-//! dated as any other.
+//! A query that changes the records it finds visits each key once, and does not read its changes
+//! again. So its own changes keep no old records if no other query runs: a record without stamp
+//! replaces the one that the query sees, and a removed key disappears. If another thread has
+//! written the key since, the query sees a record behind the one in the slot, and its change gets a
+//! time like any other.
 //!
 //! # Sources
-//! That writers share a clock which only queries advance, and that versions are lists from the
-//! newest on, is from Y. Wei, N. Ben-David, G. E. Blelloch, P. Fatourou, E. Ruppert, Y. Sun,
-//! *Constant-time snapshots with applications to concurrent data structures* (PPoPP 2021); that the
-//! record itself bears the time, so that there is no indirection while no query runs, from
-//! G. E. Blelloch, Y. Wei, *Verlib* (PPoPP 2024). Both let a write get its time after it was
-//! published, by whoever reads it first. Here writes are done under locks, and the clock is
-//! advanced while none is held, so a write knows its time before. M. Arbel-Raviv, T. Brown
-//! (*Harnessing epoch-based reclamation for efficient range queries*, PPoPP 2018) look for what
-//! was removed in the lists of what is to be freed; here the slot of the key leads to it.
+//! A clock that only queries advance, and version lists from the newest on, are from Y. Wei, N.
+//! Ben-David, G. E. Blelloch, P. Fatourou, E. Ruppert, Y. Sun,
+//! *Constant-time snapshots with applications to concurrent data structures* (PPoPP 2021); records
+//! that hold their time themselves, without indirection while no query runs, are from G. E.
+//! Blelloch, Y. Wei, *Verlib* (PPoPP 2024). Both let a write get its time after its publication,
+//! from its first reader. Here writes happen under locks, and the clock advances while none is
+//! held, so a write knows its time before. M. Arbel-Raviv, T. Brown
+//! (*Harnessing epoch-based reclamation for efficient range queries*, PPoPP 2018) look for removed
+//! records in the lists of retired ones; here the slot of the key leads to them.
 //!
 //! # Invariants
-//! - MOMENTS-1. The clock is advanced past a moment that a query reads while no thread is inside
-//!   that writes: none holds a lock of the store and has found the gate open. So a thread inside
-//!   that finds a time not above the moment has come in before, and is gone when the query begins
-//!   to read. A thread inside finds each query that has begun before it came in, and may find
-//!   others.
-//!   The same holds of the number of the only query (`alone`): if a thread inside finds it there,
-//!   each other query reads a moment that is not before its write, or has ended.
-//! - MOMENTS-2. A record that a query of a moment below the time of its version could need is
-//!   reached by `before` of that version, or from there, and is not retired until the version is
-//!   cut. One thread at a time changes `before` of versions that are in the list.
-//! - MOMENTS-3. A version is freed by retiring, when it was taken out of the stamp of its record,
-//!   or that record has been retired.
-//! - MOMENTS-4. A version is put into the list once, after its record was published: so what it
-//!   leads to is not in the store any more when it is cut.
-//! - MOMENTS-5. `record` of a version is the record that bears it as its stamp and is not retired,
-//!   or null; or, marked as an heir, a record that is about to bear it, and until it does the
-//!   version is not cut. A record is detached from its version before it is retired, so a thread
-//!   that pins and then reads `record` has a record that lives as long as its guard.
-//! - MOMENTS-6. A page of a history knows the records of the moments between its ends: for each of
-//!   them that a query read when the page was made, the record that this query sees, which is not
-//!   retired before the query ends (MOMENTS-2). The others of its records were not retired when
-//!   it was made. So a thread that reads for a query that has ended meanwhile finds, in a page that
-//!   was made before the end, what the query saw; and in one that was made later, a record that was
-//!   not retired when this thread was pinned, since the query ran then.
-//! - MOMENTS-7. The pages of a history are exchanged by one thread at a time, that which writes the
-//!   key, and retired then. The history of a version is set before the version is published, or by
-//!   the thread that cuts; it ends with the last version that has a count of it.
+//! - MOMENTS-1. The clock advances past a read point while no writer is inside: no thread holds a
+//!   lock of the store and has found the gate open. So a thread inside that reads a time not above
+//!   the read point has entered before, and has left when the query begins to read. A thread inside
+//!   sees each query that began before it entered, and may see others. The same holds for the
+//!   number of the only query (`alone`): if a thread inside reads it, each other query has a read
+//!   point that is not before the thread's write, or has ended.
+//! - MOMENTS-2. A record that a query with a read point below the time of a version could need is
+//!   reachable by `before` of that version, or from there, and is not retired until the version is
+//!   reclaimed. One thread at a time changes `before` of versions in the list.
+//! - MOMENTS-3. A version is retired once its record's stamp was cleared, or that record was
+//!   retired.
+//! - MOMENTS-4. A version is put into the list once, after its record was published: so the record
+//!   before is no longer in the store when it is reclaimed.
+//! - MOMENTS-5. `record` of a version is the record that has it as its stamp and is not retired, or
+//!   null; or, marked as an heir, a record that is about to get it, and until then the version is
+//!   not reclaimed. A record is detached from its version before it is retired, so a thread that
+//!   pins and then reads `record` gets a record that lives as long as its guard.
+//! - MOMENTS-6. A page of a history has the records of the read points in its range: for each read
+//!   point of a running query at the time the page was made, the record that this query sees, which
+//!   is not retired before the query ends (MOMENTS-2). Its other records were not retired when it
+//!   was made. So a thread that reads for a query that has ended meanwhile finds, in a page made
+//!   before that end, the record that the query saw; and in a page made later, a record that was
+//!   not retired when this thread pinned, because the query ran then.
+//! - MOMENTS-7. One thread at a time, the writer of the key, replaces the pages of a history, and
+//!   retires the old ones. The history of a version is set before the version is published, or by
+//!   the reclaiming thread; it is freed with the last version that has a count of it.
 
 mod active;
 mod cutting;
@@ -121,7 +118,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, TryLockError};
 #[must_use = "a moment that is not ended keeps all that is replaced or removed from now on"]
 pub struct Moment {
     query: Query,
-    /// The number of objects at this moment.
+    /// Number of objects in the snapshot.
     pub objects: i64,
 }
 
@@ -129,34 +126,34 @@ pub struct Moment {
 #[derive(Clone, Copy, Debug)]
 pub struct Query {
     when: When,
-    /// No other one of the store has it. Not 0.
+    /// Number of the query, which no other query of the store has. Not 0.
     number: u64,
 }
 
 impl Query {
-    /// The moment that it reads.
+    /// Returns its read point.
     pub fn when(self) -> When {
         self.when
     }
 }
 
 impl Moment {
-    /// The moment, for functions that read.
+    /// Returns the read point, for functions that read.
     pub fn when(&self) -> When {
         self.query.when
     }
 
-    /// The query that reads the moment, for what it changes.
+    /// Returns the query that reads the snapshot, to make changes.
     pub fn query(&self) -> Query {
         self.query
     }
 }
 
-/// The clock as a writer finds it under its lock, while queries run.
+/// The clock as read by a writer under its lock, while queries run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tick {
     time: u64,
-    /// The newest moment that a query reads.
+    /// The newest read point of a query.
     newest: u64,
 }
 
@@ -166,52 +163,54 @@ impl Tick {
     }
 }
 
-/// A version that is to be put into the list when its record has been published (MOMENTS-4).
+/// A version to be listed once its record has been published (MOMENTS-4).
 #[must_use = "a version is cut only if it is in the list"]
 pub(crate) struct Fresh<R: Release>(Option<NonNull<Version<Record<R>>>>);
 
 impl<R: Release> Fresh<R> {
-    /// None.
+    /// The lack of a version to list.
     pub(crate) const NONE: Self = Fresh(None);
 }
 
-/// The way in which a key is removed.
+/// A way to remove a key.
 pub(crate) enum Removal<'g, R: Release> {
-    /// Its record is taken out, and retired.
+    /// The record is taken out and retired.
     Plain(Old<'g, R>),
-    /// This record takes its place. The other one, if it is given, is retired.
+    /// A removal replaces the record, which is retired if given.
     By(RecordBox<R>, Fresh<R>, Option<Old<'g, R>>),
 }
 
-/// The stores that keep versions: they take out what stands for a removed key.
+/// Stores with versions, which take out removals.
 pub(crate) trait TakeOut<R: Release> {
-    /// Takes a removal out of the store under the lock of its key, if it is in its slot, and calls
-    /// `is_out` under the same lock, telling whether it was.
+    /// Takes a removal out of the store under the lock of its key, if it is in its slot. Calls
+    /// `is_out` under the same lock, with `true` if it was.
     fn take_out(&self, removal: &Record<R>, guard: &Guard, is_out: &mut dyn FnMut(bool));
 }
 
-/// The moments of a store: its clock, and the versions that queries may read.
+/// The clock of a store, and the versions that queries may read.
 pub struct Moments<R: Release> {
-    /// The newest moment that a query reads; 0 if there is none, and the largest number while one
+    /// The newest read point of a query; 0 if there is none, and the largest number while a query
     /// begins.
     newest: AtomicU64,
-    /// Starts at 1.
+    /// The clock, which starts at 1.
     clock: AtomicU64,
     shared: Lazy<Shared<R>>,
 }
 
-/// Stacks to which writers push versions that have met at one: so that they do not share a line.
+/// Number of stacks for writers that have contended for the first one, so that they do not share a
+/// cache line.
 const STACKS: usize = 16;
 
 struct Shared<R: Release> {
     active: Mutex<Active>,
     cutting: Mutex<Cutting<R>>,
-    /// Bytes of what versions lead to, and of these, as the thread that cuts has found it last.
+    /// Bytes of versions and of the records that they hold, as last counted by the reclaiming
+    /// thread.
     held: AtomicUsize,
-    /// The number of the query that runs, if it is the only one; else 0.
+    /// Number of the running query, if it is the only one; else 0.
     alone: AtomicU64,
     stack: Stack<R>,
-    /// Made when two writers meet at the one above.
+    /// More stacks, made when two writers contend for the one above.
     more: OnceLock<Box<[CachePadded<Stack<R>>]>>,
 }
 
@@ -221,7 +220,7 @@ impl<R: Release> Shared<R> {
         std::iter::once(&self.stack).chain(more.iter().map(|stack| &stack.0))
     }
 
-    /// The stack of a thread that has met another one.
+    /// Returns the stack of a thread that has met contention.
     #[cold]
     fn stack_of(&self, guard: &Guard) -> &Stack<R> {
         let new = |_| CachePadded(Stack::new(ptr::null_mut()));
@@ -230,8 +229,8 @@ impl<R: Release> Shared<R> {
     }
 }
 
-/// The number of versions that are taken out together before they are cut, one after the other.
-/// Each leads to two records that are rarely in a cache, so these are fetched at the same time.
+/// Number of versions taken out of the list together before they are reclaimed one by one. Each
+/// leads to two records that are rarely cached, so these are prefetched together.
 const GROUP: usize = 16;
 
 fn prefetch_to_cut<R: Release>(version: &Version<Record<R>>) {
@@ -253,13 +252,13 @@ impl<R: Release> Default for Shared<R> {
     }
 }
 
-// SAFETY: see `Cutting`; the stacks are atomics.
+// SAFETY: `Cutting` may move to any thread, and the stacks are atomics.
 unsafe impl<R: Release> Send for Moments<R> {}
 // SAFETY: threads that share moments access the lists behind mutexes, and everything else by
 // atomics.
 unsafe impl<R: Release> Sync for Moments<R> {}
 
-/// Locks a mutex that is never held for long, in a way that explored runs see.
+/// Locks a mutex that is never held for long, visibly to explored runs.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     loop {
         match mutex.try_lock() {
@@ -279,7 +278,7 @@ impl<R: Release> Moments<R> {
         }
     }
 
-    /// Bytes of memory beside the store.
+    /// Returns the bytes of memory beside the store.
     pub(crate) fn bytes(&self) -> usize {
         self.shared.bytes()
     }
@@ -291,10 +290,10 @@ impl<R: Release> Moments<R> {
         shared.map_or(0, |shared| shared.held.load(Ordering::Relaxed))
     }
 
-    /// Begins a query: from now on no version is cut that it could need. `find` finds a moment at
-    /// which no writer is inside, and advances the clock there. If no query runs that has prepared,
-    /// `prepare` is called first, and tells whether it did: from then on
-    /// [`are_read`](Self::are_read) says that a query runs.
+    /// Begins a query: from now on no version that it could need is reclaimed. `find` finds a
+    /// moment at which no writer is inside, and advances the clock then. If no running query has
+    /// prepared, `prepare` is called first, and returns whether it did: from then on
+    /// [`are_read`](Self::are_read) is `true`.
     pub(crate) fn begin<E>(
         &self,
         prepare: &mut dyn FnMut() -> Result<bool, E>,
@@ -349,24 +348,24 @@ impl<R: Release> Moments<R> {
         self.newest.store(active.newest(), Ordering::SeqCst);
     }
 
-    /// Returns `true` if a query runs. For a thread that holds a lock of the store, or that is
-    /// pinned and was prepared for.
+    /// Returns `true` if a query runs. The caller holds a lock of the store, or is pinned and was
+    /// prepared for.
     #[inline]
     pub fn are_read(&self) -> bool {
         self.newest.load(Ordering::Relaxed) != 0
     }
 
-    /// Advances the clock. Returns the moment that is over now (MOMENTS-1).
+    /// Advances the clock. Returns its value before, which is a read point from now on (MOMENTS-1).
     pub(crate) fn advance(&self) -> u64 {
         self.clock.fetch_add(1, Ordering::SeqCst)
     }
 
-    /// The time, for a writer that holds a lock of the store.
+    /// Returns the time, for a writer that holds a lock of the store.
     pub(crate) fn time(&self) -> u64 {
         self.clock.load(Ordering::Relaxed)
     }
 
-    /// The clock, for a writer that holds a lock of the store, if queries run.
+    /// Returns the clock, for a writer that holds a lock of the store, if queries run.
     #[inline(always)]
     pub(crate) fn tick(&self) -> Option<Tick> {
         let newest = self.newest.load(Ordering::Relaxed);
@@ -376,9 +375,8 @@ impl<R: Release> Moments<R> {
         })
     }
 
-    /// Returns `true` if a change that a query makes, of what is in the slot of a key, is done as
-    /// if none ran: there is no other query, and what this one sees of the key is in the slot, and
-    /// not behind it.
+    /// Returns `true` if a query's change of a key needs no version: there is no other query, and
+    /// the record that this query sees is in the slot, and not behind it.
     fn keeps_nothing(&self, by: Option<Query>, old: Option<&Old<'_, R>>, guard: &Guard) -> bool {
         let (Some(query), Some(shared)) = (by, self.shared.get()) else {
             return false;
@@ -395,9 +393,9 @@ impl<R: Release> Moments<R> {
         is_seen && shared.alone.load(Ordering::Relaxed) == query.number
     }
 
-    /// Dates the record that is about to take the place of what is in the slot of its key, a
-    /// removal included; it has a value. `by` is the query that makes the change, if one does.
-    /// Returns what is to be retired afterwards.
+    /// Gives a time to the record, which has a value, that is about to replace the record or
+    /// removal in its key's slot. `by` is the query that makes the change, if one does. Returns the
+    /// record to retire afterwards.
     #[inline(always)]
     pub(crate) fn date<'g>(
         &self,
@@ -413,7 +411,7 @@ impl<R: Release> Moments<R> {
         }
     }
 
-    /// Does what [`date`](Self::date) does, for a writer that has looked at the clock.
+    /// Like [`date`](Self::date), for a writer that has read the clock.
     #[cold]
     pub(crate) fn date_at<'g>(
         &self,
@@ -425,7 +423,7 @@ impl<R: Release> Moments<R> {
         if self.keeps_nothing(by, old.as_ref(), guard) {
             return (Fresh::NONE, old);
         }
-        // No query can see the old one if none has begun since it was written.
+        // The old record is invisible to queries if none has begun since it was written.
         if let Some(Old::Seen(record)) = &old
             && let Some(version) = record.version(guard)
             && version.time > tick.newest
@@ -443,12 +441,12 @@ impl<R: Release> Moments<R> {
             None => Err(Distance(0)),
         };
         let version = Version::new(tick.time, before, new, history).into_block();
-        // SAFETY: the version has just been made, and is freed only after it was put into the list.
+        // SAFETY: the version has just been made, and is freed only after it was listed.
         new.set_version(unsafe { version.as_ref() });
         (Fresh(Some(version)), None)
     }
 
-    /// Decides in which way a key is removed. `by` is as for [`date`](Self::date).
+    /// Decides how a key is removed. `by` is as in [`date`](Self::date).
     #[inline(always)]
     pub(crate) fn remove<'g>(
         &self,
@@ -503,7 +501,7 @@ impl<R: Release> Moments<R> {
         }
         let mut top = stack.load(Ordering::Relaxed);
         loop {
-            // SAFETY: the version is ours until it is in the list.
+            // SAFETY: this thread has the version alone until it is in the list.
             unsafe { version.as_ref() }
                 .next
                 .store(top, Ordering::Relaxed);
@@ -518,8 +516,8 @@ impl<R: Release> Moments<R> {
         }
     }
 
-    /// Cuts up to about `budget` versions that no query needs any more. Returns `true` if none is
-    /// left of those that there were when this was called.
+    /// Reclaims up to about `budget` versions that no query needs any more. Returns `true` if none
+    /// is left of those that existed at the call.
     pub(crate) fn cut(&self, store: &impl TakeOut<R>, budget: usize, guard: &Guard) -> bool {
         let Some(shared) = self.shared.get() else {
             return true;
@@ -527,12 +525,12 @@ impl<R: Release> Moments<R> {
         let mut cutting = match shared.cutting.try_lock() {
             Ok(locked) => locked,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            // Another thread is about it.
+            // Another thread is reclaiming.
             Err(TryLockError::WouldBlock) => return false,
         };
         cutting.take_stacks(shared.stacks());
-        // Not before: a query that begins after this look has a moment that is not below the time
-        // of any version that was in the list before it.
+        // Read before the stacks are taken: a query that begins later has a read point that is not
+        // below the time of any version in the list before it.
         let (oldest, ended) = {
             let mut active = lock(&shared.active);
             (active.oldest(), active.take_ended())
@@ -545,7 +543,7 @@ impl<R: Release> Moments<R> {
             while group.len() < GROUP && left > 0 && !is_done {
                 match self.next_to_cut(shared, &mut cutting, oldest, &mut left, guard) {
                     Some(version) => {
-                        // SAFETY: a version that was in the list lives until `cut_one` retires it.
+                        // SAFETY: a version from the list lives until `cut_one` retires it.
                         prefetch_to_cut(unsafe { version.as_ref() });
                         group.push(version);
                         left = left.saturating_sub(1);
@@ -561,7 +559,7 @@ impl<R: Release> Moments<R> {
         is_done && cutting.rest.is_empty() && cutting.doubtful.is_empty()
     }
 
-    /// A version that no query needs. Those from the stacks that one needs are kept.
+    /// Takes out the next version that no query needs. Needed ones from the stacks are kept.
     fn next_to_cut(
         &self,
         shared: &Shared<R>,
@@ -577,7 +575,7 @@ impl<R: Release> Moments<R> {
             else {
                 break;
             };
-            // SAFETY: the version is in the list, so it is freed by who takes it out of there.
+            // SAFETY: the version is in the list, so only the thread that takes it out frees it.
             let found = unsafe { version.as_ref() };
             if found.time <= oldest {
                 return Some(version);
@@ -594,8 +592,9 @@ impl<R: Release> Moments<R> {
         cutting.take_up_to(oldest)
     }
 
-    /// Takes the record before a version out of the chain if no query sees it: the version leads to
-    /// what was there before that. Queries that have come to it go on from there as ever.
+    /// Takes the record before a version out of the chain if no query sees it: the version then
+    /// leads to its predecessor. Queries that have reached the record continue from there
+    /// unaffected.
     fn pass_over(
         &self,
         shared: &Shared<R>,
@@ -617,19 +616,19 @@ impl<R: Release> Moments<R> {
         version.before.store(next, Ordering::Release);
         let moved = next.map_addr(|address| address | MOVED);
         other.before.store(moved, Ordering::Release);
-        // What it was counted with is kept by the version now.
+        // The version now holds the bytes that were counted for the other.
         cutting.count(version, guard);
         if other.counted().is_some() {
             cutting.count(other, guard);
         }
-        // SAFETY: the version was the only one that led to the record, which is in no slot
-        // (MOMENTS-4), so no thread that pins from now on finds it.
+        // SAFETY: only this version led to the record, which is in no slot (MOMENTS-4), so no
+        // thread that pins from now on finds it.
         unsafe { record::retire(before, guard) };
         cutting.note_passed_over(other.time);
         true
     }
 
-    /// Cuts a version that was taken out of the list.
+    /// Reclaims a version that was taken out of the list.
     fn cut_one(
         &self,
         cutting: &mut Cutting<R>,
@@ -654,15 +653,15 @@ impl<R: Release> Moments<R> {
                 });
                 version.detach(record);
                 if was_there {
-                    // SAFETY: it was just taken out of its slot under the lock of its key, so no
-                    // thread that pins from now on finds it.
+                    // SAFETY: the removal was just taken out of its slot under the lock of its key,
+                    // so no thread that pins from now on finds it.
                     unsafe { record::retire(record, guard) };
                 }
             } else {
                 version.detach(record);
                 found.clear_version(version);
             }
-            // A writer has just given it to the successor, for which it was not taken out.
+            // A writer has just passed the version to the successor, which still needs it.
             if !version.record.load(Ordering::Acquire).is_null() {
                 return self.keep(cutting, taken);
             }
@@ -676,7 +675,7 @@ impl<R: Release> Moments<R> {
             unsafe { record::retire(before, guard) };
         }
         unsafe fn free<R: Release>(raw: *mut u8) {
-            // SAFETY: `cut_one` hands over a version, which is not null, after its grace period.
+            // SAFETY: `cut_one` retires a version, which is not null, and its grace period is over.
             unsafe { Version::free(NonNull::new_unchecked(raw.cast::<Version<Record<R>>>())) };
         }
         // SAFETY: the version is in no stamp of a record that is in the store, nor in the list, so
@@ -692,10 +691,9 @@ impl<R: Release> Moments<R> {
 }
 
 impl<R: Release> Moments<R> {
-    /// Visits records, and removals, that were written after one moment and up to another, in any
-    /// order: at least one of each key that changed between the two, and some of keys that did not
-    /// change in the end. Both moments are read by queries that have not ended. O(versions that are
-    /// kept).
+    /// Visits records and removals written after one read point and up to another, in any order: at
+    /// least one for each key that changed in between, and some for keys that did not change in the
+    /// end. Both read points belong to running queries. O(versions kept).
     pub fn changed<'g>(
         &self,
         (from, to): (When, When),
@@ -718,8 +716,8 @@ impl<R: Release> Moments<R> {
         for top in &cutting.rest {
             let mut next = NonNull::new(*top);
             while let Some(version) = next {
-                // SAFETY: the version is in the list, so it is freed by who takes it out of there,
-                // under the lock that is held.
+                // SAFETY: the version is in the list, and only a thread that takes it out under the
+                // lock that we hold frees it.
                 let version = unsafe { version.as_ref() };
                 see(version);
                 next = NonNull::new(version.next.load(Ordering::Relaxed));
@@ -730,13 +728,13 @@ impl<R: Release> Moments<R> {
             .range((Bound::Excluded(from.0), Bound::Included(to.0)));
         let kept = kept.flat_map(|(_, kept)| &kept.versions);
         for version in kept.chain(&cutting.doubtful) {
-            // SAFETY: the version is in the list, so it is freed by who takes it out of there,
-            // under the lock that is held.
+            // SAFETY: the version is in the list, and only a thread that takes it out under the
+            // lock that we hold frees it.
             see(unsafe { version.as_ref() });
         }
     }
 
-    /// Keeps a version that a writer gives to the successor of its record, for which it is cut
+    /// Keeps a version that a writer passes to the successor of its record, so that it is reclaimed
     /// later.
     fn keep(&self, cutting: &mut Cutting<R>, version: NonNull<Version<Record<R>>>) {
         cutting.keep(self.clock.load(Ordering::Relaxed), version);
@@ -749,8 +747,8 @@ impl<R: Release> Drop for Moments<R> {
             return;
         };
         let free = |version: NonNull<Version<Record<R>>>| {
-            // SAFETY: no other thread has the store any more. A version is in the list once, and is
-            // the only one that leads to the record before.
+            // SAFETY: `drop` has the only reference to the store. A version is in the list once,
+            // and only it leads to its record before.
             unsafe {
                 let before = version.as_ref().owned_before();
                 if !before.is_null() {

@@ -1,6 +1,6 @@
-//! Asking for memory before it is needed.
+//! Prefetch hints.
 
-/// Asks the processor to fetch the first `LINES` cache lines at an address, which need not be one.
+/// Prefetches the first `LINES` cache lines at an address, which need not be valid.
 #[inline(always)]
 pub(crate) fn prefetch<const LINES: usize, T>(start: *const T) {
     #[cfg(target_arch = "x86_64")]
@@ -13,15 +13,15 @@ pub(crate) fn prefetch<const LINES: usize, T>(start: *const T) {
     let _ = start;
 }
 
-/// Does what [`prefetch`] does, of a cache line that will be written: fetches it from the processor
-/// that has it, so that the store does not have to.
+/// Prefetches a cache line that will be written: takes it from the processor that owns it, so that
+/// the store need not wait.
 #[inline(always)]
 pub(crate) fn prefetch_to_write<T>(start: *const T) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
-        // SAFETY: prefetching is a hint; it touches no memory and cannot fault. Processors that do
-        // not know this hint take it for no operation.
+        // SAFETY: prefetching is a hint; it touches no memory and cannot fault. Processors without
+        // this hint ignore it.
         unsafe { _mm_prefetch::<_MM_HINT_ET0>(start.cast::<i8>()) };
     }
     #[cfg(not(target_arch = "x86_64"))]

@@ -9,31 +9,31 @@
 //! then          value words
 //! ```
 //!
-//! The key stands right behind the header because a thread that reaches a record compares its key
-//! first, and both usually share a cache line. The value is 64-bit words, aligned, so that its
-//! owner can read it in place.
+//! The key follows the header directly because a thread that reaches a record compares its key
+//! first, and both usually share a cache line. The value is aligned 64-bit words, so that its owner
+//! can read it in place.
 //!
 //! # Pending records
-//! A record whose stamp is not 0 belongs to a batch (several keys written as one). While the batch
-//! is open, every reader sees through it to the record that was there before; when the batch
-//! commits, by one atomic store, all its records become visible at once. A writer that meets a
-//! stamped record waits until the stamp is gone: the stamp is the lock of its key. Batches install
-//! their records in ascending key order, so they cannot wait for each other in a circle.
+//! A record whose stamp is not 0 belongs to a batch (an atomic write of several keys). While the
+//! batch is open, every reader looks through it to the record before; when the batch commits, by
+//! one atomic store, all its records become visible at once. A writer that meets a stamped record
+//! waits until the stamp is cleared: the stamp is the lock of its key. Batches install their
+//! records in ascending key order, so they cannot deadlock.
 //! See [`batch`](crate::batch).
 //!
-//! A batch that lets a key be as it is stamps the record that is there, which stays visible. For a
-//! key that has none, a record without value stands for a key that the batch only holds. It never
-//! becomes visible: every reader sees through it.
+//! A batch that keeps a key unchanged stamps its present record, which stays visible. If the key
+//! has no record, one without value marks the key as held. It never becomes visible: every reader
+//! looks through it.
 //!
 //! # Invariants
 //! - RECORD-1. Key and value of a published record never change; only the stamp does, from 0 to the
-//!   entry of a batch and back, and such words of the value as their owner accesses atomically, and
-//!   by [`value_words`](Record::value_words) only. A record is stamped before it is published, or
-//!   under the lock of its key, and only if it has no stamp; only the batch that has stamped it
-//!   takes the stamp away.
+//!   entry of a batch and back, and those words of the value that their owner accesses atomically,
+//!   through [`value_words`](Record::value_words) only. A record is stamped before it is published,
+//!   or under the lock of its key, and only if it has no stamp; only the batch that has stamped it
+//!   clears the stamp.
 //! - RECORD-2. A record that was reachable is freed only through
 //!   [`Guard::retire`](ats_sync::Guard::retire).
-//! - RECORD-3. `owns` is set exactly if the value holds resources that [`Release`] must give back
+//! - RECORD-3. `owns` is set exactly if the value holds resources that [`Release`] must release
 //!   when the record is freed.
 
 mod boxed;

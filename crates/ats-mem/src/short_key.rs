@@ -1,20 +1,20 @@
-//! A key of few bytes, as a value.
+//! Short keys as plain values.
 
 /// A key of up to 16 bytes.
 ///
-/// Whole words, which are copied as they were stored: a processor hands a store on to a load of the
-/// same width only.
+/// Stored as whole words, which are copied as such: a processor forwards a store only to a load of
+/// the same width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShortKey {
-    /// The bytes as numbers, the first one highest; behind the key zeros.
+    /// The bytes as big-endian numbers, padded with zeros.
     words: [u64; 2],
     len: u64,
 }
 
 impl ShortKey {
-    /// A key that begins with `skip` bytes of one and all bytes of another part, and goes on with a
-    /// number; none if the two parts have more than eight bytes. The key has `len` bytes, and of
-    /// the number those behind them are zeros.
+    /// Creates a key of `len` bytes from the first `skip` bytes of one part, all bytes of another
+    /// one, and a number, whose bytes after the key are zeros. Returns `None` if the two parts have
+    /// more than eight bytes.
     #[inline(always)]
     pub(crate) fn in_parts(
         like: &[u8],
@@ -40,7 +40,7 @@ impl ShortKey {
         })
     }
 
-    /// A key, if it is short enough.
+    /// Creates a short key, if the key is short enough.
     #[inline(always)]
     pub(crate) fn of(key: &[u8]) -> Option<Self> {
         (key.len() <= 16).then(|| ShortKey {
@@ -49,7 +49,7 @@ impl ShortKey {
         })
     }
 
-    /// The bytes, and how many of them are the key.
+    /// Returns the bytes, and the length of the key in them.
     #[inline(always)]
     pub fn to_bytes(&self) -> ([u8; 16], usize) {
         let mut bytes = [0; 16];
@@ -59,8 +59,8 @@ impl ShortKey {
     }
 }
 
-/// Eight bytes of `key` from `at` on as a number whose order is that of the bytes; the missing ones
-/// taken as zero.
+/// Returns eight bytes of `key` from `at` on as a number with the order of the bytes; missing bytes
+/// are zero.
 #[inline(always)]
 pub(crate) fn bits_at(key: &[u8], at: usize) -> u64 {
     let Some(rest) = key.get(at..) else { return 0 };
@@ -73,8 +73,8 @@ pub(crate) fn bits_at(key: &[u8], at: usize) -> u64 {
     }
 }
 
-/// The rest of a short key, left-aligned; without a call to `memcpy`, which costs more than the
-/// work.
+/// Returns the rest of a short key, left-aligned, without a call of `memcpy`, which would cost more
+/// than the copy.
 #[inline(always)]
 fn short_head(rest: &[u8]) -> u64 {
     let len = rest.len();

@@ -1,9 +1,9 @@
 //! The memory of records and nodes: blocks of a few fixed sizes, densely packed.
 //!
 //! A store of a few million records is much larger than the caches, so finding a record costs the
-//! misses on the way to it, and each of them may miss in the TLB as well, which under
-//! virtualisation is the dearer half. Blocks therefore lie densely in *chunks* of 2 MiB for which
-//! the system is asked to use huge pages. Records inserted one after the other lie side by side.
+//! cache misses on the path to it, and each of them may miss in the TLB as well, which is the more
+//! expensive half under virtualisation. So blocks are packed densely in *chunks* of 2 MiB for which
+//! the system is asked to use huge pages. Records inserted one after the other are adjacent.
 //!
 //! ```text
 //! chunk  2 MiB, aligned       header | run 0 (the rest of its 64 KiB) | run 1 | ... | run 31
@@ -12,41 +12,41 @@
 //! cache  one for each thread  a short stack of free blocks of each size
 //! ```
 //!
-//! Allocating pops from the stack of the thread, freeing pushes; neither is more than a few
-//! instructions. An empty stack is filled to its half, and a full one is emptied to its half, by
-//! one visit to the pool under the lock of the pool.
+//! Allocation pops from the stack of the thread, freeing pushes; neither takes more than a few
+//! instructions. One visit to the pool, under its lock, half fills an empty stack, or half empties
+//! a full one.
 //!
-//! # Giving memory back
-//! A pool takes from its fullest runs first, so that the others can drain. A run without a used
-//! block goes back to its chunk at once, and may serve another size. A chunk without a used run
-//! goes back to the system, except one, which is kept so that a store at the border does not map
-//! and unmap all the time, and as many more as there are [`Retained`] for. It still keeps blocks in
-//! the caches of threads, at most 16 KiB or two blocks for each size, and chunks that these or a
-//! few other blocks keep; [`trim`] gives back the free runs of such chunks, and takes back what the
-//! system was told about huge pages, or it would fill them again.
+//! # Returning memory
+//! A pool takes from its fullest runs first, so that the others can drain. A run without used
+//! blocks returns to its chunk at once, and may serve another size. A chunk without used runs
+//! returns to the system, except one, which is kept so that a store at the limit does not map and
+//! unmap all the time, and those that [`Retained`] reserves. The slab still keeps blocks in the
+//! caches of threads, at most 16 KiB or two blocks for each size, and chunks in which these or a
+//! few other blocks are; [`trim`] purges the free runs of such chunks, and withdraws the advice to
+//! use huge pages, or the system would fill them again.
 //!
-//! Blocks for what is there for a while only have a class and chunks of their own. Were they mixed
-//! with what stays, as they are when both are allocated in turn, then their end would leave half of
-//! each run, and nothing would go back.
+//! Short-lived blocks have a class and chunks of their own. If they were mixed with long-lived
+//! ones, because both are allocated alternately, their end would leave each run half used, and no
+//! memory would be returned.
 //!
 //! # Metadata
-//! Which blocks of a run are used is a bitmap in the header of the chunk. Unlike a list of free
-//! blocks, it needs no access to free memory, gives blocks out by ascending address, and finds a
-//! block that is freed twice. In debug builds a second bitmap finds that at once, also in the
-//! caches, and freed blocks are overwritten.
+//! A bitmap in the header of the chunk marks the used blocks of a run. Unlike a free list, it needs
+//! no access to free memory, returns blocks by ascending address, and detects double frees. In
+//! debug builds a second bitmap detects them at once, even in the caches, and freed blocks are
+//! overwritten.
 //!
-//! Where the tool that watches the program wants to see each allocation by itself (Miri, the
-//! sanitisers of a fuzzer, valgrind), there are no slabs: under `cfg(miri)` and `cfg(fuzzing)`,
-//! hence also with `RUSTFLAGS="--cfg fuzzing"`, everything comes from the allocator of the system.
+//! Tools that must see each allocation (Miri, the sanitisers of a fuzzer, valgrind) get no slabs:
+//! under `cfg(miri)` and `cfg(fuzzing)`, hence also with `RUSTFLAGS="--cfg fuzzing"`, every block
+//! comes from the system allocator.
 //!
 //! # Invariants
 //! - SLAB-1. Each block is in exactly one place: with the user, in the cache of one thread, or free
 //!   in its run. Its bit is set in the first two cases.
-//! - SLAB-2. The description of a run that serves a size, bitmap included, is touched only under
-//!   the lock of the pool of that size; all else in the header of a chunk only under the lock of
-//!   the chunks. Free runs belong to the latter. A pool may take the lock of the chunks, never the
-//!   other way round.
-//! - SLAB-3. The cache of a thread is touched by that thread only.
+//! - SLAB-2. The description of a run that serves a size, including its bitmap, is accessed only
+//!   under the lock of that size's pool; the rest of a chunk's header only under the lock of the
+//!   chunks. Free runs belong to the latter. A thread with the lock of a pool may take the lock of
+//!   the chunks, never the other way round.
+//! - SLAB-3. Only its own thread accesses the cache of a thread.
 //! - SLAB-4. A run is in a list of its pool exactly if it has both used and free blocks.
 //! - SLAB-5. A chunk is unmapped only if all of its runs are free, so by SLAB-1 no block in it is
 //!   in use.
@@ -84,16 +84,16 @@ pub use pool::Statistics;
 pub use retained::{Retained, free_bytes, prepare};
 pub use shared::SharedSlice;
 
-/// The amount of memory that is in slabs now. Locks each pool in turn, so the sum is approximate
-/// while others allocate.
+/// Returns the amount of memory in slabs. Locks each pool in turn, so the sum is approximate while
+/// others allocate.
 pub fn statistics() -> Statistics {
     SLAB.statistics()
 }
 
-/// Gives memory back to the system now: empties the cache of the calling thread, unmaps the chunk
-/// kept in reserve, and in chunks of which at least half is free, lets go of that half.
+/// Returns memory to the system now: empties the cache of the calling thread, unmaps the reserve
+/// chunk, and purges the free runs of chunks of which at least half is free.
 ///
-/// For after the deletion of something large. O(chunks); several system calls.
+/// Meant to be called after large deletions. O(chunks); several system calls.
 pub fn trim() {
     cache::flush();
     SLAB.trim();

@@ -16,20 +16,20 @@ pub(super) enum Ending {
     Abort,
 }
 
-/// A batch being made: one block of the slab, so that its entries do not move. Ends by
-/// [`end`](Batch::end).
+/// A batch under construction: one block of the slab, so that its entries do not move.
+/// [`end`](Batch::end) ends it.
 pub(super) struct Batch<R: Release>(NonNull<BatchHeader<R>>);
 
-/// The beginning of the block; the entries follow.
+/// The head of the block; the entries follow.
 #[repr(C)]
 struct BatchHeader<R: Release> {
     shared: BatchState,
-    /// The number of entries, and the most that there can be.
+    /// Number of entries, and the largest possible number.
     len: usize,
     capacity: usize,
-    /// The number of entries whose records have been put.
+    /// Number of entries whose records have been put.
     put: u32,
-    /// The change of the totals that the commit makes.
+    /// Change of the totals by the commit.
     weight: Weight,
     entries: [Entry<Record<R>>; 0],
 }
@@ -60,12 +60,12 @@ impl<R: Release> Batch<R> {
         unsafe { self.0.as_ref() }
     }
 
-    /// Returns `true` if it is a batch of one key.
+    /// Returns `true` if this is a batch of one key.
     pub(super) fn is_single(&self) -> bool {
         self.head().capacity == 1
     }
 
-    /// The place of entry `index`; there is room for it if it is below `capacity`.
+    /// Returns the address of entry `index`, which has room if it is below `capacity`.
     fn place(&self, index: usize) -> *mut Entry<Record<R>> {
         let block = self.0.as_ptr();
         // SAFETY: the block is ours until the batch ends (BATCH-4), and entries follow its head.
@@ -73,27 +73,27 @@ impl<R: Release> Batch<R> {
         first.wrapping_add(index)
     }
 
-    /// The entries that were made so far.
+    /// Returns the entries made so far.
     fn entries(&self) -> &[Entry<Record<R>>] {
-        // SAFETY: so many entries were written, one behind the other, and they live as long as the
-        // batch (BATCH-4).
+        // SAFETY: `len` entries were written contiguously, and they live as long as the batch
+        // (BATCH-4).
         unsafe { std::slice::from_raw_parts(self.place(0), self.head().len) }
     }
 
-    /// The entry that was made last.
+    /// Returns the last entry.
     pub(super) fn last(&self) -> &Entry<Record<R>> {
         self.entries().last().expect("a key has an entry")
     }
 
-    /// An entry for the next key.
+    /// Adds an entry for the next key.
     fn entry(&mut self, before: Option<&Record<R>>) -> &Entry<Record<R>> {
         let len = self.head().len;
         assert!(len < self.head().capacity, "each key is stamped once");
         let place = self.place(len);
         let block = self.0.as_ptr();
-        // SAFETY: there is room for this entry, to which no other thread has a pointer yet; the
-        // shared part is in the same block, so it lives as long (BATCH-4). Only `len` of the head
-        // is written, which no reader accesses.
+        // SAFETY: the block has room for this entry, to which no other thread has a pointer yet;
+        // the shared part is in the same block, so it lives as long (BATCH-4). Only `len` of the
+        // head is written, which no reader accesses.
         unsafe {
             let shared = &raw const (*block).shared;
             let before = before.map_or(ptr::null(), ptr::from_ref);
@@ -103,7 +103,7 @@ impl<R: Release> Batch<R> {
         self.last()
     }
 
-    /// Leaves a key as it is.
+    /// Keeps a key unchanged.
     pub(super) fn keep(&mut self, key: &[u8], current: Option<&Record<R>>) -> KeyStep<R> {
         let next = self.place(self.head().len);
         let Some(kept) = current.filter(|record| record.has_room_for(next)) else {
@@ -115,7 +115,7 @@ impl<R: Release> Batch<R> {
         KeyStep::Keep
     }
 
-    /// The record of a key that only holds it.
+    /// Returns a record that only holds its key.
     #[cold]
     pub(super) fn hold(&mut self, key: &[u8], before: Option<&Record<R>>) -> RecordBox<R> {
         let hold = RecordBox::new(key, &[], false);
@@ -132,18 +132,18 @@ impl<R: Release> Batch<R> {
         record
     }
 
-    /// Remembers what it counts that a record becomes visible.
+    /// Adds the visibility of a record to the change of the totals.
     fn count(&mut self, record: &Record<R>, before: Option<&Record<R>>) {
         let more = Weight::of_put(record, before);
-        // SAFETY: the block is ours until the batch ends (BATCH-4), and readers do not access this
-        // part of its head.
+        // SAFETY: the block is ours until the batch ends (BATCH-4), and readers do not access these
+        // fields of its head.
         unsafe {
             (*self.0.as_ptr()).put += 1;
             (*self.0.as_ptr()).weight += more;
         }
     }
 
-    /// Stamps the record that takes the place of the hold that was made last.
+    /// Stamps the record that replaces the last hold.
     pub(super) fn stamp_again(
         &mut self,
         record: RecordBox<R>,
@@ -154,16 +154,16 @@ impl<R: Release> Batch<R> {
         record
     }
 
-    /// Ends the batch as committed, after which its records stay, or as aborted: then what was
-    /// there before takes their places again.
+    /// Ends the batch: commits it, after which its records stay, or aborts it, after which the
+    /// records before are restored.
     pub(super) fn end<S: Stepwise<R> + ?Sized>(
         &self,
         ending: Ending,
         store: &S,
         pinning: &mut Pinning<'_>,
     ) {
-        // The thread is pinned when the state changes, so readers that it makes blind for what was
-        // before are no older than what is retired.
+        // The thread is pinned when the state changes: the readers that can no longer see the
+        // records before are pinned no later than these are retired.
         let guard = pinning.guard();
         let tick = match ending {
             Ending::Commit => self.commit(store, guard),
@@ -177,16 +177,16 @@ impl<R: Release> Batch<R> {
                 pinning.pause();
             }
             let guard = pinning.guard();
-            // SAFETY: until the key is let go here, the record before is not retired (BATCH-3), and
-            // what is installed is in the store (BATCH-5).
+            // SAFETY: until the key is released here, the record before is not retired (BATCH-3),
+            // and the installed record is in the store (BATCH-5).
             unsafe {
                 let before = entry.before();
                 match (entry.load_installed(), ending) {
                     (Installed::Nothing, _) => {}
                     (Installed::Kept(record), _) => clear(record),
                     (Installed::Put(record), Ending::Commit) => {
-                        // The batch took the record before out of the store, and since the commit
-                        // no reader that pins looks through to it, but queries that run.
+                        // The batch removed the record before from the store, and since the commit
+                        // only running snapshot queries look through to it.
                         if let Some(before) = self.date(record, before, tick, store, guard) {
                             record::retire(before, guard);
                         }
@@ -201,11 +201,11 @@ impl<R: Release> Batch<R> {
         self.retire(pinning.guard());
     }
 
-    /// Takes the stamp of the batch from a record that it has put, or gives it that of a version.
-    /// Returns what is to be retired.
+    /// Clears the stamp of a record that the batch has put, or replaces it by a version. Returns
+    /// the record to retire.
     ///
     /// # Safety
-    /// The record is in the store, and stamped by the batch, which has committed.
+    /// The record must be in the store, and stamped by the batch, which has committed.
     unsafe fn date<S: Stepwise<R> + ?Sized>(
         &self,
         record: *mut Record<R>,
@@ -215,12 +215,12 @@ impl<R: Release> Batch<R> {
         guard: &Guard,
     ) -> Option<*mut Record<R>> {
         let (Some(tick), Some(moments)) = (tick, store.moments()) else {
-            // SAFETY: the caller says that the record is in the store.
+            // SAFETY: the caller promises that the record is in the store.
             unsafe { clear(record) };
             return before.map(|before| ptr::from_ref(before).cast_mut());
         };
-        // SAFETY: the caller says that the record is in the store, where it stays at least until
-        // its stamp is cleared (BATCH-5).
+        // SAFETY: the caller promises that the record is in the store, where it stays at least
+        // until its stamp is cleared (BATCH-5).
         let record = unsafe { &*record };
         let (fresh, old) = moments.date_at((tick, None), record, before.map(Old::Seen), guard);
         moments.list(fresh, guard);
@@ -234,7 +234,7 @@ impl<R: Release> Batch<R> {
             .entries()
             .iter()
             .find_map(|entry| match entry.load_installed() {
-                // SAFETY: what is installed is in the store until the batch ends (BATCH-5).
+                // SAFETY: the installed record is in the store until the batch ends (BATCH-5).
                 Installed::Put(record) => Some(unsafe { &*record }),
                 _ => None,
             });
@@ -244,7 +244,7 @@ impl<R: Release> Batch<R> {
         };
         let mut tick = None;
         store.commit(put.key(), (head.weight, head.put), guard, &mut || {
-            // The versions of its records bear the same time: the clock is read once.
+            // The versions of its records have the same time: the clock is read once.
             tick = store.moments().and_then(Moments::tick);
             let time = || store.moments().map_or(0, Moments::time);
             let time = tick.map_or_else(time, Tick::time);
@@ -253,11 +253,11 @@ impl<R: Release> Batch<R> {
         tick
     }
 
-    /// Frees the batch after a grace period, since readers may still hold its entries (BATCH-4).
+    /// Frees the batch after a grace period, because readers may still use its entries (BATCH-4).
     fn retire(&self, guard: &Guard) {
         unsafe fn free<R: Release>(raw: *mut u8) {
-            // SAFETY: `retire` hands over a block that begins with a head, whose entries no stamp
-            // names (BATCH-4).
+            // SAFETY: the block from `retire` begins with a head, and no stamp names its entries
+            // (BATCH-4).
             unsafe {
                 let block = NonNull::new_unchecked(raw.cast::<BatchHeader<R>>());
                 let bytes = Batch::<R>::bytes(block.as_ref().capacity);
@@ -267,13 +267,13 @@ impl<R: Release> Batch<R> {
         }
         let bytes = Self::bytes(self.head().capacity);
         // SAFETY: no stamp of a record that is in the store names an entry of this batch any more
-        // (BATCH-4), and stamps of records that were taken out are read only by readers pinned
-        // before. A batch ends once.
+        // (BATCH-4), and only readers pinned before read stamps of removed records. A batch ends
+        // once.
         unsafe { guard.retire(self.0.as_ptr().cast(), bytes, free::<R>) };
     }
 }
 
-/// Returns the record with the stamp of an entry, which is told of it.
+/// Stamps a record with an entry, and installs it there.
 fn with_stamp<R: Release>(
     record: RecordBox<R>,
     entry: &Entry<Record<R>>,
@@ -281,18 +281,18 @@ fn with_stamp<R: Release>(
 ) -> RecordBox<R> {
     let record = record.with_room_for(entry).into_raw();
     entry.install(&installed(record));
-    // SAFETY: `into_raw` has just given the record away, and no other code has it yet.
+    // SAFETY: `into_raw` has just released the record, and no other code has it yet.
     let record = unsafe { RecordBox::from_raw(record) };
     record.set_stamp(ptr::from_ref(entry).cast_mut());
     record
 }
 
-/// Takes the stamp of a batch from one of its records.
+/// Clears the stamp of a record of the batch.
 ///
 /// # Safety
-/// The record is in the store.
+/// The record must be in the store.
 unsafe fn clear<R: Release>(record: *mut Record<R>) {
-    // SAFETY: the caller says that the record is in the store, where it stays at least until its
-    // stamp is cleared (BATCH-5).
+    // SAFETY: the caller promises that the record is in the store, where it stays at least until
+    // its stamp is cleared (BATCH-5).
     unsafe { &*record }.set_stamp(ptr::null_mut());
 }

@@ -2,14 +2,14 @@
 
 use ats_sync::{Guard, pin};
 
-/// After so many keys a long batch pins anew: this many take well under a millisecond.
+/// Number of keys after which a long batch repins: this many take well under a millisecond.
 pub const PIECE: usize = 256;
 
-/// The way in which a batch is pinned.
+/// The owner of a batch's guard.
 pub(crate) enum Pinning<'a> {
-    /// By its caller, throughout.
+    /// Pinned by the caller, throughout.
     Callers(&'a Guard),
-    /// By itself, for a piece at a time; `None` between two.
+    /// Pinned by the batch itself, piece by piece; `None` between two pieces.
     Own(Option<Guard>),
 }
 
@@ -21,8 +21,7 @@ impl Pinning<'_> {
         }
     }
 
-    /// Lets the thread be unpinned until the guard is asked for again, if that is the batch's
-    /// business.
+    /// Unpins the thread until the guard is requested again, if the batch pins for itself.
     pub(super) fn pause(&mut self) {
         if let Pinning::Own(guard) = self {
             *guard = None;

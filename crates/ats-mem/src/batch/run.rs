@@ -1,4 +1,4 @@
-//! The way of a batch: its keys are decided one after the other, then it commits, or is undone.
+//! Execution of a batch: its keys are decided one after the other, then it commits or aborts.
 
 use super::block::{Batch, Ending};
 use super::pinning::{PIECE, Pinning};
@@ -99,7 +99,7 @@ pub(crate) fn update_alone<'g, R: Release, S: Stepwise<R> + ?Sized>(
     update_batch(store, &[key], Pinning::Callers(guard), &mut plan).map(|_| ())
 }
 
-/// The plan of a batch of one key, decided while the key alone is held. The batch is pinned by a
+/// The plan of a batch of one key, decided while only the key is held. The batch is pinned by a
 /// guard of the lifetime `'g`.
 struct Alone<'a, 'g, R: Release>(&'a mut dyn FnMut(Option<&'g Record<R>>) -> Change<R>);
 
@@ -110,7 +110,7 @@ impl<R: Release> ats_store::BatchPlan<Record<R>, RecordBox<R>> for Alone<'_, '_,
 
     fn build(&mut self, _: usize, current: Option<&Record<R>>) -> Change<R> {
         // SAFETY: the record was found under the guard of the lifetime `'g`, and is not retired
-        // before its key is let go (BATCH-3): so it lives as long as the guard.
+        // before its key is released (BATCH-3), so it lives as long as the guard.
         (self.0)(current.map(|record| unsafe { &*ptr::from_ref(record) }))
     }
 }
@@ -123,9 +123,9 @@ enum Then {
     Abort,
 }
 
-/// A batch that is undone unless it commits: because its plan said so, because another batch was in
-/// the way, or because the plan panicked. Its records would hold their keys for ever, and their
-/// stamps would name entries that are gone.
+/// A batch that is aborted when dropped before its commit: because its plan aborted, another batch
+/// was in the way, or the plan panicked. Otherwise its records would hold their keys for ever, and
+/// their stamps would name freed entries.
 struct Open<'a, R: Release, S: Stepwise<R> + ?Sized> {
     batch: Batch<R>,
     ended: bool,
@@ -167,7 +167,7 @@ impl<R: Release, S: Stepwise<R> + ?Sized> Open<'_, R, S> {
         Ok(then)
     }
 
-    /// Makes the record for the key that was held last.
+    /// Builds the record for the last key held.
     #[cold]
     fn build(&mut self, index: usize, plan: &mut dyn BatchPlan<R>) {
         let entry = self.batch.last();
@@ -185,7 +185,7 @@ impl<R: Release, S: Stepwise<R> + ?Sized> Open<'_, R, S> {
         match change {
             Change::Put(record) => {
                 let record = self.batch.stamp_again(record, before).into_raw();
-                // SAFETY: it is the store's now, where it stays until the batch ends (BATCH-5).
+                // SAFETY: the store has the record now and keeps it until the batch ends (BATCH-5).
                 let record = unsafe { &*record };
                 self.store.exchange(held, Some(record), guard);
             }
@@ -196,7 +196,7 @@ impl<R: Release, S: Stepwise<R> + ?Sized> Open<'_, R, S> {
             // The hold stays until the batch ends.
             _ => return,
         }
-        // SAFETY: its batch has just taken it out of the store (BATCH-5).
+        // SAFETY: the batch has just removed the hold from the store (BATCH-5).
         unsafe { record::retire(hold, guard) };
     }
 

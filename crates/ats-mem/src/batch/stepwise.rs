@@ -1,13 +1,13 @@
-//! The steps for one key that a batch needs of a store.
+//! Single-key steps by which a store supports batches.
 
 use crate::change::{Busy, Change};
 use crate::moments::{Moments, Query};
 use crate::record::{Record, RecordBox, Release, Weight};
 use ats_sync::Guard;
 
-/// A thing that a store is asked to do with one key on the way to a [`Change`].
+/// A step on one key, on the way to a [`Change`].
 pub enum KeyStep<R: Release> {
-    /// Leave the key as it is.
+    /// Keep the key unchanged.
     Keep,
     /// Put a record; the store counts it and retires the old one.
     Put(RecordBox<R>),
@@ -19,7 +19,7 @@ pub enum KeyStep<R: Release> {
 }
 
 impl<R: Release> KeyStep<R> {
-    /// The change of a single key.
+    /// Returns the step that makes the change of a single key.
     pub fn of(change: Change<R>) -> Self {
         match change {
             Change::Keep | Change::Abort => KeyStep::Keep,
@@ -30,17 +30,17 @@ impl<R: Release> KeyStep<R> {
     }
 }
 
-/// The way of a writer through the parts of a store that have locks of their own, so that a store
-/// that adapts can count operations that need several; and the query that makes the change.
+/// A writer's way through the locked parts of a store, by which an adaptive store counts operations
+/// that need several parts; and the query that makes the change.
 #[derive(Default)]
 pub struct Trip {
-    /// The part where it was last.
+    /// The last part visited.
     last: Option<usize>,
     by: Option<Query>,
 }
 
 impl Trip {
-    /// A way that begins.
+    /// Creates a trip that has not begun.
     pub fn new() -> Self {
         Trip::default()
     }
@@ -54,13 +54,13 @@ impl Trip {
         }
     }
 
-    /// The query that makes the change, if one does.
+    /// Returns the query that makes the change, if there is one.
     #[inline]
     pub fn query(&self) -> Option<Query> {
         self.by
     }
 
-    /// Notes that it has come to a part, of this identity. Returns `true` if it comes from another.
+    /// Records the visit of a part. Returns `true` if the last part was another one.
     pub fn comes_to(&mut self, part: usize) -> bool {
         self.last.replace(part).is_some_and(|last| last != part)
     }
@@ -79,28 +79,26 @@ pub trait Stepwise<R: Release> {
         decide: &mut dyn FnMut(Option<&'g Record<R>>) -> KeyStep<R>,
     ) -> Result<(), Busy>;
 
-    /// The moments of the store, if its queries can read one moment.
+    /// Returns the version state of the store, if it supports snapshots.
     fn moments(&self) -> Option<&Moments<R>> {
         None
     }
 
-    /// Asks the processor to fetch what steps for these keys will touch. A hint; does nothing
-    /// unless the store does better.
+    /// Prefetches the memory that steps for these keys will touch. A hint; does nothing by default.
     fn prefetch_batch(&self, keys: &[&[u8]], guard: &Guard) {
         let _ = (keys, guard);
     }
 
-    /// Commits a batch by calling `commit`, and counts what that makes visible: the weight, and the
-    /// number of records installed that stay. Both in one turn with the lock of `key`, so that a
-    /// census has both or neither.
+    /// Commits a batch by calling `commit`, and counts the records that become visible: their
+    /// weight, and the number of installed records that stay. Both in one turn under the lock of
+    /// `key`, so that a census sees both or neither.
     fn commit(&self, key: &[u8], visible: (Weight, u32), guard: &Guard, commit: &mut dyn FnMut());
 
-    /// Puts another record of the key, or nothing, in the place of `installed`, which is stamped
-    /// and in the store. The other one has been given to the store now, and is stamped too, or was
-    /// there before.
-    /// Readers see no difference, so it counts nothing.
+    /// Replaces `installed`, which is stamped and in the store, by another record of the key, or by
+    /// none. The other record now belongs to the store, and is stamped, too, or was in the store
+    /// before. Readers see no difference, so nothing is counted.
     fn exchange(&self, installed: &Record<R>, other: Option<&Record<R>>, guard: &Guard);
 
-    /// Removes a key that is held, as [`KeyStep::Remove`] does, and retires the record before.
+    /// Removes a held key like [`KeyStep::Remove`], and retires the record before.
     fn remove_held(&self, hold: &Record<R>, before: Option<&Record<R>>, guard: &Guard);
 }

@@ -1,25 +1,25 @@
-//! The wait of a writer for a key that is held.
+//! The wait of a writer for a held key.
 
 use crate::change::Busy;
 use ats_sync::model::IS_EXPLORED;
 use ats_sync::shim::thread;
 use std::time::{Duration, Instant};
 
-/// The time for which a writer waits for a batch before it reports [`Busy`].
+/// Time for which a writer waits for a batch before it reports [`Busy`].
 const WAIT_LIMIT: Duration = Duration::from_micros(200);
 
-/// The waiting of one writer for batches in its way.
+/// A bounded wait of a writer for batches in its way.
 #[derive(Default)]
 pub struct HeldKeyWait(Option<Instant>);
 
 impl HeldKeyWait {
-    /// A waiting that has not begun.
+    /// Creates a wait that has not begun.
     pub fn new() -> Self {
         HeldKeyWait(None)
     }
 
-    /// Waits a moment; [`Busy`] if that has been going on for too long: in explored runs, the
-    /// second time.
+    /// Waits a moment. Returns [`Busy`] if the waiting takes too long: in explored runs, the second
+    /// time.
     pub fn wait(&mut self) -> Result<(), Busy> {
         let is_over = |start: Instant| IS_EXPLORED || start.elapsed() > WAIT_LIMIT;
         if self.0.is_some_and(is_over) {

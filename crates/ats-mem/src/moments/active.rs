@@ -1,37 +1,37 @@
-//! The moments that the queries of a store read.
+//! Read points of the running queries of a store.
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, Range};
 
-/// The moments that queries read.
+/// Read points of the running queries.
 #[derive(Default)]
 pub(super) struct Active {
-    /// The number of queries that read each.
+    /// Number of queries for each read point.
     pub(super) moments: BTreeMap<u64, usize>,
-    /// Queries that have begun.
+    /// Number of queries begun so far.
     begun: u64,
-    /// The sum of the numbers of those that run.
+    /// Sum of the numbers of the running queries.
     numbers: u64,
-    /// Queries that begin.
+    /// Number of queries that are about to begin.
     pub(super) beginning: usize,
-    /// `true` if one has prepared, and queries have run since.
+    /// `true` if a query has prepared, and queries have run ever since.
     pub(super) is_prepared: bool,
-    /// While some do: what the clock was when the first of them began. None of them gets an older
-    /// moment.
+    /// The clock when the first of the beginning queries started. None of them gets an older read
+    /// point.
     pub(super) first_beginning: u64,
-    /// Moments that no query reads any more, while one reads an older one.
+    /// Read points of ended queries, while an older query runs.
     ended: Vec<u64>,
-    /// Records of times from here on were kept only because queries began.
+    /// The time from which on records were kept only because queries were beginning.
     unsure: Option<u64>,
 }
 
 impl Active {
-    /// Adds a query of a moment, without a number.
+    /// Adds a query with a read point, without a number.
     pub(super) fn add(&mut self, moment: u64) {
         *self.moments.entry(moment).or_default() += 1;
     }
 
-    /// Removes one of the queries of a moment.
+    /// Removes one of the queries with a read point.
     pub(super) fn remove(&mut self, moment: u64) {
         let count = self.moments.get_mut(&moment);
         let count = count.expect("each moment is ended once");
@@ -48,7 +48,7 @@ impl Active {
         }
     }
 
-    /// Returns `true` if a query reads a moment of this range, or may come to.
+    /// Returns `true` if a query has a read point in this range, or may get one.
     pub(super) fn has(&mut self, range: Range<u64>) -> bool {
         let is_sure = self.reads(range.clone());
         let may_come = !is_sure && self.may_come(range);
@@ -59,8 +59,7 @@ impl Active {
         is_sure || may_come
     }
 
-    /// Returns `true` if a query reads a moment of this range, or may come to: as
-    /// [`has`](Self::has) does, for a caller that looks again.
+    /// Like [`has`](Self::has), for a caller that checks again.
     pub(super) fn may_read(&self, range: Range<u64>) -> bool {
         self.reads(range.clone()) || self.may_come(range)
     }
@@ -73,8 +72,8 @@ impl Active {
         !range.is_empty() && self.beginning > 0 && self.first_beginning < range.end
     }
 
-    /// The times of versions that an ended query was the last to need, if any was: those above the
-    /// first number, up to the second.
+    /// Takes the time ranges of versions that an ended query was the last to need: above the first
+    /// number, up to the second.
     pub(super) fn take_ended(&mut self) -> Vec<(u64, u64)> {
         let next = |moment: u64| {
             let above = (Bound::Excluded(moment), Bound::Unbounded);
@@ -89,7 +88,7 @@ impl Active {
         times
     }
 
-    /// The newest moment that a query reads; the largest number while one begins.
+    /// Returns the newest read point; the largest number while a query begins.
     pub(super) fn newest(&self) -> u64 {
         match self.beginning {
             0 => self
@@ -100,7 +99,7 @@ impl Active {
         }
     }
 
-    /// Adds a query of a moment. Returns its number.
+    /// Adds a query with a read point. Returns its number.
     pub(super) fn add_query(&mut self, moment: u64) -> u64 {
         self.add(moment);
         self.begun += 1;
@@ -108,13 +107,13 @@ impl Active {
         self.begun
     }
 
-    /// Removes a query of a moment, by its number.
+    /// Removes a query with a read point, by its number.
     pub(super) fn remove_query(&mut self, moment: u64, number: u64) {
         self.remove(moment);
         self.numbers = self.numbers.wrapping_sub(number);
     }
 
-    /// The number of the only query; 0 if there are several, or one begins.
+    /// Returns the number of the only query; 0 if there are several, or one begins.
     pub(super) fn alone(&self) -> u64 {
         match self.moments.first_key_value() {
             Some((_, 1)) if self.moments.len() == 1 && self.beginning == 0 => self.numbers,
@@ -122,7 +121,7 @@ impl Active {
         }
     }
 
-    /// The oldest moment that a query reads; the largest number if there is none.
+    /// Returns the oldest read point; the largest number if there is none.
     pub(super) fn oldest(&self) -> u64 {
         self.moments
             .first_key_value()

@@ -1,4 +1,4 @@
-//! Versions on their way out of the list of a store.
+//! Reclaim of versions: those taken out of the list of a store.
 //!
 //! The invariants (MOMENTS-1 and so on) are those of [`moments`](super).
 
@@ -10,25 +10,25 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::ptr::{self, NonNull};
 
-/// Versions of which the last one leads to those before.
+/// A stack of versions, linked from the last one to the first.
 pub(super) type Stack<R> = AtomicPtr<Version<Record<R>>>;
 
-/// Versions on their way out. Used by one thread at a time.
+/// State of the reclaim, used by one thread at a time.
 pub(super) struct Cutting<R: Release> {
-    /// The rest of stacks that were taken.
+    /// The rest of the stacks that were taken.
     pub(super) rest: Vec<*mut Version<Record<R>>>,
-    /// Versions that were needed by queries that have ended.
+    /// Versions last needed by queries that have ended.
     pub(super) doubtful: Vec<NonNull<Version<Record<R>>>>,
-    /// Versions that queries need, by their times.
+    /// Versions that queries need, by time.
     pub(super) kept: BTreeMap<u64, Kept<R>>,
-    /// Bytes of all of these but the rest, and of what they keep.
+    /// Bytes of all these versions except the rest, and of the records they hold.
     pub(super) held: usize,
 }
 
-/// Versions of one time.
+/// Versions with the same time.
 pub(super) struct Kept<R: Release> {
     pub(super) versions: Vec<NonNull<Version<Record<R>>>>,
-    /// About how many of them were passed over.
+    /// Approximate number of those that were passed over.
     passed_over: usize,
 }
 
@@ -47,7 +47,7 @@ impl<R: Release> Cutting<R> {
         self.kept.entry(time).or_default().versions.push(version);
     }
 
-    /// Takes what writers have pushed.
+    /// Takes the versions that writers have pushed.
     pub(super) fn take_stacks<'a>(&mut self, stacks: impl Iterator<Item = &'a Stack<R>>) {
         for stack in stacks {
             if !stack.load(Ordering::Relaxed).is_null() {
@@ -57,13 +57,13 @@ impl<R: Release> Cutting<R> {
         }
     }
 
-    /// Takes the next version out of the stacks that were taken.
+    /// Takes the next version out of the rest of the stacks.
     pub(super) fn next_of_rest(&mut self, guard: &Guard) -> Option<NonNull<Version<Record<R>>>> {
         loop {
             let Some(version) = NonNull::new(self.rest.pop()?) else {
                 continue;
             };
-            // SAFETY: the version is in the list, so it is freed by who takes it out of there.
+            // SAFETY: the version is in the list, so only the thread that takes it out frees it.
             let found = unsafe { version.as_ref() };
             self.rest.push(found.next.load(Ordering::Relaxed));
             self.count(found, guard);
@@ -71,10 +71,10 @@ impl<R: Release> Cutting<R> {
         }
     }
 
-    /// Counts a version that was taken out of the stacks, with what it keeps. If it was counted
-    /// before, that does not count any more.
+    /// Counts the bytes of a version that was taken out of the stacks, and of the record it holds.
+    /// Replaces an earlier count.
     pub(super) fn count(&mut self, version: &Version<Record<R>>, guard: &Guard) {
-        // SAFETY: a version that is in the list leads to a record that is not retired (MOMENTS-2).
+        // SAFETY: a version in the list leads to a record that is not retired (MOMENTS-2).
         let before = unsafe { version.owned_before().as_ref() };
         let held = before.map_or(0, |before| before.held_bytes(version.borne_by(guard)));
         self.uncount(version);
@@ -83,13 +83,13 @@ impl<R: Release> Cutting<R> {
         self.held = self.held.saturating_add(bytes);
     }
 
-    /// Counts a version no more.
+    /// Removes a version from the count.
     pub(super) fn uncount(&mut self, version: &Version<Record<R>>) {
         let counted = version.counted().unwrap_or(0);
         self.held = self.held.saturating_sub(counted);
     }
 
-    /// Takes a version out that was kept for queries up to this moment.
+    /// Takes out a version that is not needed by queries from this read point on.
     pub(super) fn take_up_to(&mut self, oldest: u64) -> Option<NonNull<Version<Record<R>>>> {
         loop {
             let mut first = self.kept.first_entry()?;
@@ -103,7 +103,7 @@ impl<R: Release> Cutting<R> {
         }
     }
 
-    /// Doubts that versions of these times are still needed.
+    /// Marks the versions of these times as doubtful.
     pub(super) fn doubt(&mut self, (above, until): (u64, u64)) {
         let times = (Bound::Excluded(above), Bound::Included(until));
         let times: Vec<u64> = self.kept.range(times).map(|(time, _)| *time).collect();
@@ -112,8 +112,8 @@ impl<R: Release> Cutting<R> {
         }
     }
 
-    /// Notes that the record of a version of this time was passed over. When those of half of them
-    /// are, they are looked at again, since such a version is of no use.
+    /// Records that a record of this time was passed over. When half of a time's records are, its
+    /// versions are checked again, because such versions are useless.
     pub(super) fn note_passed_over(&mut self, time: u64) {
         let Some(kept) = self.kept.get_mut(&time) else {
             return;
@@ -126,8 +126,8 @@ impl<R: Release> Cutting<R> {
     }
 }
 
-// SAFETY: versions and the records that they lead to may be used and freed by any thread; what
-// holds pointers to them is behind a mutex.
+// SAFETY: any thread may use and free versions and the records that they lead to, and a mutex
+// guards the pointers to them.
 unsafe impl<R: Release> Send for Cutting<R> {}
 
 impl<R: Release> Default for Cutting<R> {

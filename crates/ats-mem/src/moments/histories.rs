@@ -1,4 +1,5 @@
-//! The writers' part of [histories](crate::record): which versions lead to one, and its pages.
+//! The writers' part of [histories](crate::record): the choice of versions with a history, and its
+//! pages.
 //!
 //! The invariants (MOMENTS-1 and so on) are those of [`moments`](super).
 
@@ -12,8 +13,8 @@ use std::ptr;
 use std::sync::Arc;
 
 impl<R: Release> Moments<R> {
-    /// The history of a version of this time that is put above another, the last one of its key; or
-    /// the distance to the next.
+    /// Returns the history for a version of this time that is put above the last one of its key, or
+    /// the distance to the next history.
     pub(super) fn history_above(
         &self,
         last: &Version<Record<R>>,
@@ -31,9 +32,9 @@ impl<R: Release> Moments<R> {
         }
     }
 
-    /// Appends a page to the history of a key: that of the records before one that is about to be
-    /// put with this time, from this one down to that of the next version with a history. If there
-    /// are few, since others were passed over, there is no page yet.
+    /// Appends a page to the history of a key, for a record that is about to be put with this time:
+    /// the records from `before` down to the next version with a history. If these are few, because
+    /// others were passed over, no page is made yet.
     #[cold]
     fn append_page(
         &self,
@@ -42,7 +43,7 @@ impl<R: Release> Moments<R> {
         guard: &Guard,
     ) -> Result<Arc<History<Record<R>>>, Distance> {
         let mut records = Vec::with_capacity(PAGE);
-        // SAFETY: the record is in its slot, or was taken out of there by this thread.
+        // SAFETY: the record is in its slot, or this thread has taken it out.
         let mut next = unsafe { before.as_ref() };
         let history = loop {
             let pointer = next.map_or(ptr::null_mut(), |record| ptr::from_ref(record).cast_mut());
@@ -65,7 +66,7 @@ impl<R: Release> Moments<R> {
         };
         let active = &self.shared.get_or_make().active;
         let moments = lock(active).moments.len();
-        // Those that no query reads are looked for only if there are many.
+        // Records without a query are searched for only if there are many.
         match history.records(guard) > 2 * (moments + PAGE) {
             true => {
                 let active = lock(active);

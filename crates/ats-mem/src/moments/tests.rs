@@ -1,4 +1,4 @@
-//! Histories: what they find, how soon, and that they end.
+//! Histories: their results, their speed, and their end.
 
 use super::*;
 use crate::record::history::PAGE;
@@ -65,7 +65,7 @@ fn held_bytes(store: &impl Records<Plain>) -> usize {
     store.moments().map_or(0, Moments::held_bytes)
 }
 
-/// Random, and the same each time.
+/// A generator of the same random numbers in each run.
 struct Random(u64);
 
 impl Random {
@@ -82,7 +82,7 @@ fn queries_find_what_was_there(store: &impl Records<Plain>, seed: u64) {
     let mut queries: Vec<(Moment, Option<u64>)> = Vec::new();
     let mut now = None;
     for round in 0..6000u64 {
-        // So that there are many for a while, and then few.
+        // The limit varies, so that there are many queries for a while, and then few.
         let most = [2, 20, 200][(round / 500 % 3) as usize];
         match random.below(16) {
             0..6 => {
@@ -134,8 +134,8 @@ fn queries_find_what_was_there_in_a_hash_table() {
     (6..12).for_each(|seed| queries_find_what_was_there(&HashTable::new(), seed));
 }
 
-/// Queries come and go for ever, so that there are never more than a few: as a window that moves
-/// on, and in waves beside one that stays.
+/// Queries come and go for ever, and few run at a time: as a moving window, and in waves beside one
+/// that stays.
 #[test]
 fn a_history_does_not_grow_for_ever() {
     let store = CaTree::new();
@@ -173,7 +173,7 @@ fn a_history_does_not_grow_for_ever() {
     assert_eq!(held_bytes(&store), 0);
 }
 
-/// The bytes held back are those of the versions that are left, in whichever order they went.
+/// The bytes held back are those of the remaining versions, for any order of the ends.
 #[test]
 fn bytes_that_are_held_back_are_counted_until_they_go() {
     for order in 0..3 {
@@ -191,7 +191,7 @@ fn bytes_that_are_held_back_are_counted_until_they_go() {
         while !queries.is_empty() {
             let at = [0, queries.len() - 1, random.below(queries.len())][order as usize];
             store.end(queries.remove(at));
-            // Those that were passed over may be left for a while.
+            // Versions that were passed over may be left for a while.
             let (least, most) = (all * queries.len() / 60, all * (queries.len() + 4) / 15);
             let held = held_bytes(&store);
             assert!(

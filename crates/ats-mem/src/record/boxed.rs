@@ -1,4 +1,4 @@
-//! A record before it is published, and after it was retired.
+//! Records before their publication, and after their retirement.
 
 use super::entry::Entry;
 use super::header::{Header, Shape};
@@ -13,25 +13,25 @@ use std::ptr::{self, NonNull};
 pub struct RecordBox<R: Release>(NonNull<Record<R>>);
 
 // SAFETY: the box is the only way to its record, whose words are plain data or resources that
-// `Release` may give back on any thread (RECORD-3).
+// `Release` may release on any thread (RECORD-3).
 unsafe impl<R: Release> Send for RecordBox<R> {}
 
 impl<R: Release> RecordBox<R> {
-    /// A record of these contents. `owns` says that the value holds resources for which
-    /// [`Release::release`] must be called in the end; they belong to the record from now on. One
-    /// that is put into a store has a value of a word at least.
+    /// Creates a record. With `owns`, the value holds resources for which [`Release::release`] must
+    /// be called in the end; they belong to the record from now on. A record in a store has a value
+    /// of at least one word.
     ///
     /// # Panics
-    /// If the key has 4 GiB or the value 2^31 words.
+    /// Panics if the key has 4 GiB or more, or the value 2^31 words or more.
     #[inline]
     pub fn new(key: &[u8], value: &[u64], owns: bool) -> Self {
         Self::in_parts(key, [&[], value], owns)
     }
 
-    /// Makes a record like [`new`](RecordBox::new), of a value that is given in two parts.
+    /// Creates a record like [`new`](RecordBox::new), from a value in two parts.
     ///
     /// # Panics
-    /// As `new`.
+    /// Panics like `new`.
     #[inline]
     pub fn in_parts(key: &[u8], value: [&[u64]; 2], owns: bool) -> Self {
         let [first, second] = value;
@@ -39,7 +39,7 @@ impl<R: Release> RecordBox<R> {
         Self::make(key, first, second, Shape::new(key.len(), words, owns))
     }
 
-    /// A record of these contents, which have this shape.
+    /// Creates a record of this shape.
     fn make(key: &[u8], first: &[u64], second: &[u64], shape: Shape) -> Self {
         let record = slab::allocate(shape.bytes()).cast::<Record<R>>();
         ats_sync::count::note_bytes_written(shape.bytes());
@@ -60,8 +60,8 @@ impl<R: Release> RecordBox<R> {
         RecordBox(record)
     }
 
-    /// This record, or if `entry` is at an address that does not fit into its header, a copy which
-    /// has room for any.
+    /// Returns this record, or if the address of `entry` does not fit its header, a copy with room
+    /// for any address.
     pub(crate) fn with_room_for(self, entry: *const Entry<Record<R>>) -> Self {
         if self.has_room_for(entry) {
             return self;
@@ -72,26 +72,26 @@ impl<R: Release> RecordBox<R> {
             ..shape
         };
         let copy = Self::make(self.key(), &[], self.value(), wide);
-        // The resources of the value belong to the copy now, so only the block goes.
+        // The resources of the value belong to the copy now, so only the block is freed.
         let block = ManuallyDrop::new(self).0.cast();
-        // SAFETY: the block was allocated with this size, and no code refers to it: it was not
-        // published.
+        // SAFETY: the block was allocated with this size, and no code refers to the block, which
+        // was not published.
         unsafe { slab::free(block, shape.bytes()) };
         copy
     }
 
-    /// Gives the record away, to be published in a store.
+    /// Releases the record, to be published in a store.
     pub fn into_raw(self) -> *mut Record<R> {
         let raw = self.0.as_ptr();
         std::mem::forget(self);
         raw
     }
 
-    /// Gives the record to a guard: it can be read as long as the guard lives, and is freed after
-    /// that. For a record that is made to be read, and is never in a store.
+    /// Lends the record to a guard: it can be read as long as the guard lives, and is freed
+    /// afterwards. For a record that is never in a store.
     pub fn lend(self, guard: &Guard) -> &Record<R> {
         let raw = self.into_raw();
-        // SAFETY: no other thread can reach the record, and what is retired lives as long as the
+        // SAFETY: no other thread can reach the record, and a retired record lives as long as the
         // guard (RECORD-2).
         unsafe {
             retire(raw, guard);
@@ -102,9 +102,10 @@ impl<R: Release> RecordBox<R> {
     /// Takes a record back.
     ///
     /// # Safety
-    /// `raw` comes from [`into_raw`](RecordBox::into_raw), and no other code can reach it.
+    /// `raw` must come from [`into_raw`](RecordBox::into_raw), and no other code may be able to
+    /// reach it.
     pub unsafe fn from_raw(raw: *mut Record<R>) -> Self {
-        // SAFETY: `into_raw` never gives null.
+        // SAFETY: `into_raw` never returns null.
         RecordBox(unsafe { NonNull::new_unchecked(raw) })
     }
 }
@@ -130,14 +131,14 @@ impl<R: Release> Drop for RecordBox<R> {
     }
 }
 
-/// Copies bytes; few of them, as most keys have, without a call.
+/// Copies bytes; a few, like most keys, without a call.
 ///
 /// # Safety
-/// At `to` there is room for them, which is ours.
+/// `to` must be valid for writes of as many bytes.
 #[inline(always)]
 unsafe fn copy_bytes(from: &[u8], to: *mut u8) {
-    // SAFETY: the caller says that there is room for all bytes at `to`, which no other code uses;
-    // each of these copies writes within that room.
+    // SAFETY: the caller promises that `to` is valid for writes of all bytes; each of these copies
+    // stays within them.
     unsafe {
         let copied = from.is_empty()
             || copy_halves::<8>(from, to)
@@ -150,10 +151,10 @@ unsafe fn copy_bytes(from: &[u8], to: *mut u8) {
     }
 }
 
-/// Copies `N` to `2 * N` bytes as two halves, which may overlap; says whether there are so many.
+/// Copies `N` to `2 * N` bytes as two halves, which may overlap. Returns `false` for other lengths.
 ///
 /// # Safety
-/// As for [`copy_bytes`].
+/// The same as for [`copy_bytes`].
 #[inline(always)]
 unsafe fn copy_halves<const N: usize>(from: &[u8], to: *mut u8) -> bool {
     let (Some(first), Some(last)) = (from.first_chunk::<N>(), from.last_chunk::<N>()) else {
@@ -161,8 +162,8 @@ unsafe fn copy_halves<const N: usize>(from: &[u8], to: *mut u8) -> bool {
     };
     let few = from.len() <= 2 * N;
     if few {
-        // SAFETY: the caller says that there is room for `from.len()` bytes at `to`. These are at
-        // least `N`, so both halves lie within.
+        // SAFETY: the caller promises that `to` is valid for writes of `from.len()` bytes. These
+        // are at least `N`, so both halves lie within.
         unsafe {
             to.cast::<[u8; N]>().write(*first);
             to.add(from.len() - N).cast::<[u8; N]>().write(*last);
@@ -171,21 +172,21 @@ unsafe fn copy_halves<const N: usize>(from: &[u8], to: *mut u8) -> bool {
     few
 }
 
-/// Copies words; few of them, as most values have, one by one: they have just been stored one by
-/// one, and a processor hands a store on to a load of the same width only.
+/// Copies words; a few, like most values, one by one: they have just been stored one by one, and a
+/// processor forwards a store only to a load of the same width.
 ///
 /// # Safety
-/// At `to` there is room for them, which is ours.
+/// `to` must be valid for writes of as many words.
 #[inline(always)]
 unsafe fn copy_words(from: &[u64], to: *mut u64) {
     if from.len() > 8 {
-        // SAFETY: the caller says that there is room for the words at `to`, which no other code
-        // uses, so it does not overlap with `from`.
+        // SAFETY: the caller promises that `to` is valid for writes of the words, so it does not
+        // overlap with `from`.
         return unsafe { ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()) };
     }
     for (place, word) in from.iter().enumerate() {
-        // SAFETY: the caller says that there is room for the words at `to`, and `place` is below
-        // their number. Volatile, so that the loop is not made a call that copies.
+        // SAFETY: the caller promises that `to` is valid for writes of the words, and `place` is
+        // below their number. Volatile, so that the compiler does not turn the loop into a call.
         unsafe { to.add(place).write(ptr::from_ref(word).read_volatile()) };
     }
 }
@@ -193,10 +194,11 @@ unsafe fn copy_words(from: &[u64], to: *mut u64) {
 /// Retires a record that was just taken out of a store.
 ///
 /// # Safety
-/// `record` was published and can no longer be reached by threads that pin from now on.
+/// `record` must have been published, and threads that pin from now on must not be able to reach
+/// it.
 pub unsafe fn retire<R: Release>(record: *mut Record<R>, guard: &Guard) {
-    // SAFETY: the caller says that threads that pin from now on cannot reach the record, which is
-    // what `Guard::retire` asks for. It lives until then (RECORD-2).
+    // SAFETY: the caller promises that threads that pin from now on cannot reach the record, as
+    // `Guard::retire` demands. The record lives until then (RECORD-2).
     unsafe {
         if let Some(version) = (*record).version(guard) {
             version.detach(record);
@@ -212,15 +214,15 @@ pub unsafe fn retire<R: Release>(record: *mut Record<R>, guard: &Guard) {
     }
 }
 
-/// Frees a record that was just taken out of a store that the caller has alone.
+/// Frees a record just taken out of a store that only the caller uses.
 ///
 /// # Safety
-/// `record` comes from [`into_raw`](RecordBox::into_raw), and no other code can reach it. The
-/// [moments](crate::moments) of the store have not been dropped.
+/// `record` must come from [`into_raw`](RecordBox::into_raw), and no other code may be able to
+/// reach it. The [moments](crate::moments) of the store must not have been dropped.
 pub(crate) unsafe fn free_alone<R: Release>(record: *mut Record<R>) {
-    // SAFETY: the caller says that the record is a box that no other code can reach. The version
-    // that it is stamped with, if it has one, is in the list of the store, which the caller has
-    // alone, so it is not freed meanwhile (MOMENTS-3).
+    // SAFETY: the caller promises that the record is a box that no other code can reach. The
+    // version in its stamp, if it has one, is in the list of the store, which only the caller uses,
+    // so it is not freed meanwhile (MOMENTS-3).
     unsafe {
         if let Some(version) = (*record).version_alone() {
             version.detach(record);
@@ -229,26 +231,25 @@ pub(crate) unsafe fn free_alone<R: Release>(record: *mut Record<R>) {
     }
 }
 
-/// Does what [`retire`] does, of a record that owns nothing and has so many bytes: it is not looked
-/// at.
+/// Like [`retire`], for a record that owns nothing and has `bytes` bytes, without reading it.
 ///
 /// # Safety
-/// As for `retire`.
+/// The same as for `retire`.
 #[inline]
 pub(super) unsafe fn retire_block<R: Release>(record: *mut Record<R>, bytes: usize, guard: &Guard) {
-    // A record that owns nothing is nothing but its block (RECORD-3).
+    // A record that owns nothing consists of its block alone (RECORD-3).
     let free = slab::free_function(bytes).unwrap_or(free::<R>);
-    // SAFETY: the caller says that threads that pin from now on cannot reach the record, which is
-    // what `Guard::retire` asks for (RECORD-2).
+    // SAFETY: the caller promises that threads that pin from now on cannot reach the record, as
+    // `Guard::retire` demands (RECORD-2).
     unsafe { guard.retire(record.cast(), bytes, free) };
 }
 
 /// Frees a record that was retired.
 ///
 /// # Safety
-/// It is the end of the grace period of this record (RECORD-2).
+/// The grace period of this record must be over (RECORD-2).
 unsafe fn free<R: Release>(raw: *mut u8) {
     // SAFETY: the grace period of the record is over, so no thread can reach it. It came from
-    // `RecordBox::into_raw` and is freed here only (RECORD-2).
+    // `RecordBox::into_raw`, and only this function frees it (RECORD-2).
     drop(unsafe { RecordBox::<R>::from_raw(raw.cast()) });
 }

@@ -1,4 +1,4 @@
-//! The entry to which the stamp of a pending record leads.
+//! The batch entry that the stamp of a pending record refers to.
 //!
 //! The invariants (BATCH-1 and so on) are those of [`batch`](crate::batch).
 
@@ -10,7 +10,7 @@ use std::ptr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     Open,
-    /// At this time of the [clock](crate::moments).
+    /// Committed at this time of the [clock](crate::moments).
     Committed(u64),
     Aborted,
 }
@@ -18,17 +18,16 @@ pub(crate) enum State {
 const OPEN: u64 = u64::MAX;
 const ABORTED: u64 = u64::MAX - 1;
 
-/// The part of a batch that readers look at: the time at which it committed, or another state.
+/// The part of a batch that readers load: the time of its commit, or another state.
 pub(crate) struct BatchState(AtomicU64);
 
 impl BatchState {
-    /// That of an open batch.
+    /// Creates the state of an open batch.
     pub(crate) fn new() -> Self {
         BatchState(AtomicU64::new(OPEN))
     }
 
-    /// Ends the batch (BATCH-1). A thread that reads this state sees everything that was written
-    /// before.
+    /// Ends the batch (BATCH-1). A thread that reads this state sees all earlier writes.
     pub(crate) fn end(&self, state: State) {
         let word = match state {
             State::Open => OPEN,
@@ -47,39 +46,38 @@ impl BatchState {
     }
 }
 
-/// The entry to which the stamp of a pending record of type `T` points.
+/// The batch entry that the stamp of a pending record of type `T` points to.
 pub(crate) struct Entry<T> {
     shared: *const BatchState,
     before: *const T,
-    /// The record in the store that bears the stamp. Bits of its address say if it only holds its
-    /// key, or is kept: so it is not the record that a commit makes visible.
+    /// The stamped record in the store. Flag bits of its address mark a record that only holds its
+    /// key, or is kept: a commit does not make these visible.
     installed: AtomicPtr<T>,
 }
 
-/// The bit of an address that says that the record only holds its key. Records are aligned to
-/// words.
+/// Flag of the address of a record that only holds its key. Records are aligned to words.
 const HOLDS: usize = 1;
-/// The bit that says that the record was there before, and stays.
+/// Flag of a record that was in the store before, and stays.
 const KEPT: usize = 2;
 
-/// The record that a batch has in the store for one of its keys.
+/// The record that a batch has in the store for a key.
 pub(crate) enum Installed<T> {
-    /// Nothing any more.
+    /// Nothing: the record was taken out.
     Nothing,
     /// A record that only holds the key.
     Hold(*mut T),
-    /// The record that was there before.
+    /// The record before, which stays.
     Kept(*mut T),
     /// The record that the commit makes visible.
     Put(*mut T),
 }
 
 impl<T> Entry<T> {
-    /// The entry of a record that takes the place of the one before, or of nothing (null), but is
-    /// not [installed](Entry::install) yet.
+    /// Creates the entry of a record that replaces the record before, or none (null), but is not
+    /// [installed](Entry::install) yet.
     ///
     /// # Safety
-    /// The shared part lives as long as the entry.
+    /// The shared part must live as long as the entry.
     pub(crate) unsafe fn new(shared: *const BatchState, before: *const T) -> Self {
         Entry {
             shared,
@@ -88,7 +86,7 @@ impl<T> Entry<T> {
         }
     }
 
-    /// Says what has the stamp, before it is published.
+    /// Records the stamped record, before it is published.
     pub(crate) fn install(&self, installed: &Installed<T>) {
         let word = match installed {
             Installed::Nothing => ptr::null_mut(),
@@ -110,8 +108,8 @@ impl<T> Entry<T> {
         }
     }
 
-    /// Returns `true` if a query of this moment sees this record, which is stamped with the entry,
-    /// and not the one before.
+    /// Returns `true` if a query at this read point sees the stamped record, and not the one
+    /// before.
     pub(crate) fn shows(&self, stamped: &T, when: When) -> bool {
         match self.load_installed() {
             Installed::Kept(record) => ptr::eq(record, stamped),
@@ -121,21 +119,21 @@ impl<T> Entry<T> {
     }
 
     fn has_committed(&self, when: When) -> bool {
-        // SAFETY: who made the entry has promised to `new` that the shared part of the batch
-        // outlives it: the batch frees both together (BATCH-4).
+        // SAFETY: the creator of the entry has promised that the shared part of the batch outlives
+        // it: the batch frees both together (BATCH-4).
         match unsafe { &*self.shared }.state() {
             State::Committed(time) => when.sees(time),
             State::Open | State::Aborted => false,
         }
     }
 
-    /// The record that was there before, if there was one.
+    /// Returns the record before, if there was one.
     ///
     /// # Safety
-    /// As long as `'r` it is not retired, or is so under a guard that the caller has (BATCH-3).
+    /// During `'r` it must not be retired, or only under a guard that the caller has (BATCH-3).
     pub(crate) unsafe fn before<'r>(&self) -> Option<&'r T> {
         // SAFETY: `before` is null or comes from a reference, and never changes (BATCH-2). The
-        // caller says that the record is not retired as long as `'r`, or is so under the caller's
+        // caller promises that the record is not retired during `'r`, or only under the caller's
         // guard (BATCH-3).
         unsafe { self.before.as_ref() }
     }

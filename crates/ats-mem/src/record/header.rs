@@ -8,11 +8,11 @@
 //! +---------------------------------------------+----------+-----------+------+
 //! ```
 //!
-//! The uppermost bit tells two kinds of stamps apart: it is 0 in the stamp of a batch, and 1 in
-//! that of a [version](crate::moments), of which the bits below are the address.
+//! The uppermost bit distinguishes two kinds of stamps: it is 0 in the stamp of a batch, and 1 in
+//! that of a [version](crate::moments), whose address is in the bits below.
 //!
-//! The lower 16 bits, the *shape*, never change. All ones in them mean a *wide* header, two words
-//! more:
+//! The lower 16 bits, the *shape*, never change. All ones in them mark a *wide* header with two
+//! more words:
 //!
 //! ```text
 //! word 1    key length in bytes (32 bits) | value length in words (31 bits) | owns (1 bit)
@@ -20,14 +20,13 @@
 //! ```
 //!
 //! # Addresses that do not fit
-//! 47 bits hold the address of whatever begins at a multiple of 8 and lies below 2^50. No system
-//! gives a process memory beyond that unasked, as far as we know: with four levels of page tables
-//! there is none, and where there are five (x86-64), or 52 bits (AArch64), one has to ask `mmap`
-//! for it. But pointers may bear tags in their upper bits (AArch64), and other systems may have
-//! other ideas, so we do not count on it: a record that is to be stamped with an address that does
-//! not fit is first copied behind a wide header
-//! ([`RecordBox::with_room_for`](super::RecordBox::with_room_for)), which takes any. That is
-//! decided for each record by the address itself, and costs nothing where it does not happen.
+//! 47 bits hold any address that is a multiple of 8 and below 2^50. No system we know of gives a
+//! process memory beyond that by default: with four levels of page tables there is none, and with
+//! five levels (x86-64), or 52 bits (AArch64), a program has to request it from `mmap`. But
+//! pointers may have tags in their upper bits (AArch64), and other systems may differ, so we do not
+//! rely on it: a record to be stamped with an address that does not fit is first copied behind a
+//! wide header ([`RecordBox::with_room_for`](super::RecordBox::with_room_for)), which takes any
+//! address. The address itself decides that for each record, so other records pay nothing.
 
 use crate::slab;
 use ats_sync::shim::atomic::{
@@ -46,26 +45,26 @@ const VALUE_MAX: u64 = (1 << (KEY_SHIFT - VALUE_SHIFT)) - 1;
 const KEY_SHIFT: u32 = 9;
 const KEY_MAX: u64 = (1 << (STAMP_SHIFT - KEY_SHIFT)) - 1;
 const STAMP_SHIFT: u32 = 16;
-/// The least word with a stamp.
+/// The smallest word with a stamp.
 const STAMPED: u64 = 1 << STAMP_SHIFT;
 const SHAPE: u64 = STAMPED - 1;
-/// The shape that says that the header is wide.
+/// The shape that marks a wide header.
 const WIDE: u64 = SHAPE;
 
-/// Entries begin at multiples of this, so the stamp need not tell the lower bits.
+/// Alignment of entries: the stamp omits the lower bits of their addresses.
 const ENTRY_ALIGN: u64 = 8;
-/// Addresses from here on do not fit.
+/// The first address that does not fit.
 const ADDRESS_LIMIT: u64 = ENTRY_ALIGN << (u64::BITS - STAMP_SHIFT - 1);
-/// The bit of the stamp of a version.
+/// Flag of the stamp of a version.
 const VERSION: u64 = 1 << (u64::BITS - 1);
 // A version is a block of the slab, so its address fits.
 const _: () = assert!(slab::ADDRESS_LIMIT as u64 <= ADDRESS_LIMIT);
 
-/// The places of the parts of a record, as its header tells them; never changes.
+/// The sizes of the parts of a record, from its header; never changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
     pub key_len: u32,
-    /// Below 2^31.
+    /// Length of the value in words, below 2^31.
     pub value_words: u32,
     /// `true` if the value owns resources.
     pub owns: bool,
@@ -74,10 +73,10 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// With a header that is as short as possible.
+    /// Returns the shape with the shortest possible header.
     ///
     /// # Panics
-    /// If the key has 4 GiB or the value 2^31 words.
+    /// Panics if the key has 4 GiB or more, or the value 2^31 words or more.
     pub(super) fn new(key_len: usize, value_words: usize, owns: bool) -> Self {
         let value_words = u32::try_from(value_words).ok();
         let shape = Shape {
@@ -94,7 +93,7 @@ impl Shape {
         }
     }
 
-    /// The bits of a narrow header, if they are less than [`WIDE`].
+    /// Returns the bits of a narrow header, if they are less than [`WIDE`].
     fn narrow(self) -> u64 {
         let (key_len, value_words) = (u64::from(self.key_len), u64::from(self.value_words));
         if key_len > KEY_MAX || value_words > VALUE_MAX {
@@ -112,7 +111,7 @@ impl Shape {
         }
     }
 
-    /// Words before the key.
+    /// Returns the number of words before the key.
     #[inline(always)]
     pub(super) fn header_words(self) -> usize {
         if self.wide {
@@ -122,22 +121,23 @@ impl Shape {
         }
     }
 
-    /// Words of the padded key.
+    /// Returns the number of words of the padded key.
     #[inline(always)]
     pub(super) fn key_words(self) -> usize {
         (self.key_len as usize).div_ceil(WORD)
     }
 
-    /// Bytes of the record. Cannot overflow, as lengths are below 4 GiB and 16 GiB.
+    /// Returns the size of the record in bytes. Cannot overflow, because lengths are below 4 GiB
+    /// and 16 GiB.
     pub(super) fn bytes(self) -> usize {
         (self.header_words() + self.key_words() + self.value_words as usize) * WORD
     }
 }
 
-/// The header of a record of which stamps point to `E`.
+/// The header of a record whose stamps point to `E`.
 ///
-/// A reference to it is one to its first word; where that says that the header is wide, it stands
-/// at the beginning of a [`Wide`].
+/// A reference to it is a reference to its first word; if that is marked as wide, it is the start
+/// of a [`Wide`].
 #[repr(transparent)]
 pub(super) struct Header<E> {
     word: AtomicU64,
@@ -155,20 +155,20 @@ impl<E> Header<E> {
     /// Writes a header without stamp.
     ///
     /// # Safety
-    /// At `place`, aligned to 8 bytes, there is room that is ours for the
-    /// [words](Shape::header_words) of a header of this shape.
+    /// `place` must be aligned to 8 bytes, and valid for writes of the [words](Shape::header_words)
+    /// of a header of this shape.
     pub(super) unsafe fn write(place: *mut Self, shape: Shape) {
         let first = |bits| Header {
             word: AtomicU64::new(bits),
             entry: PhantomData,
         };
         if !shape.wide {
-            // SAFETY: there is room for one word.
+            // SAFETY: the caller promises room for a header of this shape, which has one word.
             unsafe { place.write(first(shape.narrow())) };
             return;
         }
         let upper = shape.value_words << 1 | u32::from(shape.owns);
-        // SAFETY: there is room for a wide header.
+        // SAFETY: the caller promises room for a header of this shape, which is wide.
         unsafe {
             place.cast::<Wide<E>>().write(Wide {
                 first: first(WIDE),
@@ -178,7 +178,7 @@ impl<E> Header<E> {
         }
     }
 
-    /// The lower bits of the first word.
+    /// Returns the lower bits of the first word.
     #[inline(always)]
     fn bits(&self) -> u64 {
         peek(&self.word) & SHAPE
@@ -205,21 +205,21 @@ impl<E> Header<E> {
         }
     }
 
-    /// The wide header that this is the first word of.
+    /// Returns the wide header whose first word this is.
     fn wide(&self) -> &Wide<E> {
         debug_assert!(self.bits() == WIDE);
-        // SAFETY: this is called only if the word is the first one of a wide header, as `write`
-        // made it.
+        // SAFETY: callers have checked that the word is the first one of a wide header, which
+        // `write` made.
         unsafe { &*ptr::from_ref(self).cast() }
     }
 
-    /// Returns `true` if there is a stamp of whatever kind.
+    /// Returns `true` if there is a stamp of any kind.
     #[inline(always)]
     pub(super) fn is_stamped(&self) -> bool {
         self.word.load(Acquire) >= STAMPED
     }
 
-    /// The address of the version that this record is stamped with, or 0.
+    /// Returns the address of the version in the stamp, or 0.
     #[inline(always)]
     pub(super) fn version(&self) -> usize {
         let word = self.word.load(Acquire);
@@ -229,23 +229,23 @@ impl<E> Header<E> {
         }
     }
 
-    /// Stamps the header with a version, whatever stamp it has. The caller has the record alone, or
-    /// has set the stamp that is there.
+    /// Stamps the header with a version, replacing any stamp. The caller has the record alone, or
+    /// has set the present stamp.
     pub(super) fn set_version(&self, address: usize) {
         debug_assert!((address as u64) < ADDRESS_LIMIT);
         self.word
             .store(version_stamp(address) | self.bits(), Release);
     }
 
-    /// Takes away the stamp of this version, if that is the stamp.
+    /// Clears the stamp if it is this version.
     pub(super) fn clear_version(&self, address: usize) {
         let bits = self.bits();
         let stamped = version_stamp(address) | bits;
-        // Whatever else is there has been put there by the holder of the key.
+        // The exchange fails if the holder of the key has set another stamp, which stays.
         let _ = self.word.compare_exchange(stamped, bits, AcqRel, Relaxed);
     }
 
-    /// The entry this record is stamped with, or null.
+    /// Returns the batch entry in the stamp, or null.
     #[inline(always)]
     pub(super) fn stamp(&self) -> *mut E {
         let word = self.word.load(Acquire);
@@ -261,15 +261,15 @@ impl<E> Header<E> {
             return ptr::null_mut();
         }
         if word & SHAPE == WIDE {
-            // Written before the first word got its stamp. If another stamp has been given
-            // meanwhile, it is that one, which is as good: it is younger, and what it leads to
-            // lives as long.
+            // The address was written before the stamp of the first word. If another stamp has been
+            // set meanwhile, it is that one, which will do: it is younger, and its entry lives as
+            // long.
             return self.wide().stamp.load(Acquire);
         }
         ptr::with_exposed_provenance_mut(((word >> STAMP_SHIFT) * ENTRY_ALIGN) as usize)
     }
 
-    /// Returns `true` if this header can be stamped with an entry at this address.
+    /// Returns `true` if the header has room for the address of this entry.
     pub(super) fn has_room_for(&self, entry: *const E) -> bool {
         if self.word.load(Acquire) & VERSION != 0 {
             return false;
@@ -277,8 +277,8 @@ impl<E> Header<E> {
         self.shape().wide || narrow_stamp(entry.addr()).is_some()
     }
 
-    /// Stamps the header, which has no stamp. The caller has it alone, or holds the lock of its
-    /// key.
+    /// Stamps the header, which has no stamp. The caller has the record alone, or holds the lock of
+    /// its key.
     pub(super) fn set_stamp(&self, entry: *mut E) {
         let bits = self.bits();
         let stamp = if bits == WIDE {
@@ -290,22 +290,22 @@ impl<E> Header<E> {
         self.word.store(stamp | bits, Release);
     }
 
-    /// Takes the stamp away. Only the code that set it may call this.
+    /// Clears the stamp. Only the code that set it may call this.
     pub(super) fn clear_stamp(&self) {
-        // In a wide header the address stays: readers may just have seen that there is a stamp.
+        // The address in a wide header stays: readers may just have seen the stamp.
         self.word.store(self.bits(), Release);
     }
 }
 
-/// The address of a version in its place in the first word.
+/// Returns the stamp of a version, shifted to its position in the first word.
 fn version_stamp(address: usize) -> u64 {
     VERSION | (address as u64 / ENTRY_ALIGN) << STAMP_SHIFT
 }
 
-/// The address of an entry in its place in the first word, if it fits.
+/// Returns the stamp of an entry, shifted to its position in the first word, if the address fits.
 fn narrow_stamp(address: usize) -> Option<u64> {
     let address = address as u64;
-    // So that tests meet both, every second entry of a batch has an address that does not fit.
+    // Tests must meet both kinds, so every second entry of a batch counts as too far away.
     let far = cfg!(any(test, shuttle)) && (address / ENTRY_ALIGN).is_multiple_of(2);
     let fits = address < ADDRESS_LIMIT && address.is_multiple_of(ENTRY_ALIGN) && !far;
     fits.then_some((address / ENTRY_ALIGN) << STAMP_SHIFT)

@@ -1,4 +1,4 @@
-//! The records before a version by their times, so that an old query does not walk over those of
+//! Histories: the records before a version by their times, so that an old query need not walk over
 //! newer ones.
 //!
 //! ```text
@@ -9,10 +9,10 @@
 //!                                                        each of times and records
 //! ```
 //!
-//! The writer that puts a version so many steps above the last one with a history appends a page of
-//! the records between the two, and the new version leads to the same history. A page never
-//! changes: pages are exchanged, as a whole, for others. When most records are such that no query
-//! reads them any more, each writer that appends a page looks through two others.
+//! The writer that puts a version [`PAGE`] steps above the last one with a history appends a page
+//! of the records between the two, and the new version leads to the same history. A page never
+//! changes: pages are replaced as a whole. When no query reads most of the records any more, each
+//! writer that appends a page compacts two others.
 //!
 //! The invariants (MOMENTS-1 and so on) are those of [`moments`](crate::moments).
 
@@ -22,38 +22,38 @@ use std::ops::Range;
 use std::ptr;
 use std::sync::Arc;
 
-/// The number of versions from one with a history to the next, and the most records of a page.
-/// Small in explored runs, so that they come to it. No memory begins at such an address.
+/// Number of versions from one with a history to the next, and largest number of records of a page.
+/// Small in explored runs, so that they reach it. No allocation has such a small address.
 pub(crate) const PAGE: usize = match cfg!(any(test, loom, shuttle)) {
     true => 3,
     false => 64,
 };
 
-/// The records of one key before a version that bears this.
+/// The records of a key before a version with this history.
 pub(crate) struct History<T> {
     pages: AtomicPtr<Pages<T>>,
 }
 
 /// The pages of a history at one time.
 struct Pages<T> {
-    /// Ascending. No two have a moment in common.
+    /// Pages in ascending order. Their ranges are disjoint.
     list: Vec<Arc<Page<T>>>,
-    /// The number of their records.
+    /// Number of their records.
     records: usize,
-    /// The index of the page that is looked through next.
+    /// Index of the page to compact next.
     next: usize,
 }
 
-/// Records by the times from which on queries see them.
+/// Records by the time from which on queries see them.
 pub(crate) struct Page<T> {
-    /// The moments of which it knows the records.
+    /// The range of read points that the page covers.
     moments: Range<u64>,
-    /// Ascending. The record of a time is null if the key was not there.
+    /// Times in ascending order, each with its record, or null if the key was absent.
     records: Vec<(u64, *mut T)>,
 }
 
 impl<T> Page<T> {
-    /// A page of records, the newest first, of moments below `until`.
+    /// Creates a page of records, given newest first, for read points below `until`.
     pub(crate) fn new(mut records: Vec<(u64, *mut T)>, until: u64) -> Self {
         records.reverse();
         let from = records.first().map_or(until, |(time, _)| *time);
@@ -63,14 +63,14 @@ impl<T> Page<T> {
         }
     }
 
-    /// The record that queries of a moment see.
+    /// Returns the record that queries at a read point see.
     fn find(&self, moment: u64) -> *mut T {
         let newer = self.records.partition_point(|(time, _)| *time <= moment);
         let found = newer.checked_sub(1).filter(|_| moment < self.moments.end);
         found.map_or(ptr::null_mut(), |at| self.records[at].1)
     }
 
-    /// The records of which a query reads one of the moments.
+    /// Returns the records that some query may read.
     fn read_records<'a>(
         &'a self,
         is_read: &'a impl Fn(Range<u64>) -> bool,
@@ -83,8 +83,8 @@ impl<T> Page<T> {
 }
 
 impl<T> Pages<T> {
-    /// Looks through two pages next to each other: what no query reads is left out, and the two
-    /// become one if there is room.
+    /// Compacts two adjacent pages: drops the records that no query reads, and merges the two if
+    /// they fit one page.
     fn look_through(&mut self, is_read: &impl Fn(Range<u64>) -> bool) {
         let at = self.next % self.list.len();
         let end = self.list.len().min(at + 2);
@@ -104,14 +104,14 @@ impl<T> Pages<T> {
         left.retain(|page| !page.records.is_empty());
         self.records -= pages.iter().map(|page| page.records.len()).sum::<usize>();
         self.records += left.iter().map(|page| page.records.len()).sum::<usize>();
-        // One that has room for more is looked through again, with the one after it.
+        // A page with room left is compacted again, with the page after it.
         self.next = at + left.len().saturating_sub(1);
         self.list.splice(at..at, left.into_iter().map(Arc::new));
     }
 }
 
 impl<T> History<T> {
-    /// A history of one page.
+    /// Creates a history of one page.
     pub(crate) fn new(page: Page<T>) -> Self {
         let pages = Pages {
             records: page.records.len(),
@@ -124,12 +124,13 @@ impl<T> History<T> {
     }
 
     fn pages<'g>(&'g self, _guard: &'g Guard) -> &'g Pages<T> {
-        // SAFETY: pages are retired when others have taken their place, so those that are found
-        // under a guard live as long (MOMENTS-7).
+        // SAFETY: pages are retired after their replacement, so those found under a guard live as
+        // long as the guard (MOMENTS-7).
         unsafe { &*self.pages.load(Ordering::Acquire) }
     }
 
-    /// The record that queries of a moment see, or null if the key was not there. O(log records).
+    /// Returns the record that queries at a read point see, or null if the key was absent. O(log
+    /// records).
     pub(crate) fn find(&self, moment: u64, guard: &Guard) -> *mut T {
         let list = &self.pages(guard).list;
         let newer = list.partition_point(|page| page.moments.start <= moment);
@@ -137,13 +138,13 @@ impl<T> History<T> {
         page.map_or(ptr::null_mut(), |page| page.find(moment))
     }
 
-    /// The number of records.
+    /// Returns the number of records.
     pub(crate) fn records(&self, guard: &Guard) -> usize {
         self.pages(guard).records
     }
 
-    /// Appends a page of newer records. Looks through others if `is_read` is given, which says
-    /// whether a query reads one of these moments.
+    /// Appends a page of newer records. Compacts other pages if `is_read` is given, which returns
+    /// `true` if a query has a read point in a range.
     ///
     /// Only the thread that writes the key calls this (MOMENTS-7).
     pub(crate) fn append(
@@ -170,18 +171,18 @@ impl<T> History<T> {
         let bytes = size_of::<Pages<T>>() + size_of_val(&*old.list);
         let old = self.pages.swap(new, Ordering::AcqRel);
         unsafe fn free<T>(raw: *mut u8) {
-            // SAFETY: `append` hands over what was boxed, once, after its grace period.
+            // SAFETY: `append` retires pages from a box, once, and their grace period is over.
             drop(unsafe { Box::from_raw(raw.cast::<Pages<T>>()) });
         }
-        // SAFETY: others have taken their place, so no thread that pins from now on finds them.
+        // SAFETY: other pages have replaced them, so no thread that pins from now on finds them.
         unsafe { guard.retire(old.cast(), bytes, free::<T>) };
     }
 }
 
 impl<T> Drop for History<T> {
     fn drop(&mut self) {
-        // SAFETY: the last version that led to the history is being freed, so no thread reads it;
-        // the pages are those that nothing has retired.
+        // SAFETY: the last version that led to the history is being freed, so no thread reads it,
+        // and its last pages were not retired.
         drop(unsafe { Box::from_raw(self.pages.load(Ordering::Acquire)) });
     }
 }

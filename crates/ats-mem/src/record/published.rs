@@ -1,4 +1,4 @@
-//! A record as readers find it.
+//! Published records, as readers find them.
 
 use super::entry::Entry;
 use super::header::Header;
@@ -9,8 +9,7 @@ use ats_sync::Guard;
 use std::marker::PhantomData;
 use std::ptr;
 
-/// The fixed part of a record; the documentation of [`record`](super) says what follows it in
-/// memory.
+/// The fixed part of a record; see [`record`](super) for the parts that follow in memory.
 #[repr(transparent)]
 pub struct Record<R> {
     pub(super) header: Header<Entry<Record<R>>>,
@@ -18,12 +17,12 @@ pub struct Record<R> {
 }
 
 impl<R> Record<R> {
-    /// The key.
+    /// Returns the key.
     #[inline]
     pub fn key(&self) -> &[u8] {
         let shape = self.header.shape();
-        // SAFETY: a record is only made by `RecordBox::make`, which allocates and fills the key
-        // bytes behind the header; they never change (RECORD-1).
+        // SAFETY: only `RecordBox::make` makes a record, and it allocates and fills the key bytes
+        // behind the header; they never change (RECORD-1).
         unsafe {
             let start = self.words_from(shape.header_words()).cast();
             std::slice::from_raw_parts(start, shape.key_len as usize)
@@ -50,22 +49,22 @@ impl<R> Record<R> {
         }
     }
 
-    /// The value. Not for values of which some words [change](Record::value_words).
+    /// Returns the value. Not for values of which some words [change](Record::value_words).
     #[inline]
     pub fn value(&self) -> &[u64] {
         let (start, words) = self.value_words();
-        // SAFETY: the shape in the header says how many words of value follow the key in the block
-        // of the record. They never change (RECORD-1).
+        // SAFETY: the shape in the header has the number of value words that follow the key in the
+        // block of the record. They never change (RECORD-1).
         unsafe { std::slice::from_raw_parts(start, words) }
     }
 
-    /// The place of the words of the value, and their number. For code that owns values and changes
-    /// some of their words atomically, and so must not have a slice of them.
+    /// Returns the address of the value's words, and their number. For owners of values who change
+    /// some words atomically, and so must not have a slice of them.
     #[inline]
     pub fn value_words(&self) -> (*const u64, usize) {
         let shape = self.header.shape();
-        // SAFETY: the shape in the header says how many words the header and the padded key have,
-        // and never changes (RECORD-1); the value follows them in the same block.
+        // SAFETY: the shape in the header has the numbers of words of the header and of the padded
+        // key, and never changes (RECORD-1); the value follows them in the same block.
         let start = unsafe { self.words_from(shape.header_words() + shape.key_words()) };
         (start, shape.value_words as usize)
     }
@@ -75,21 +74,21 @@ impl<R> Record<R> {
         self.header.shape().owns
     }
 
-    /// Bytes of memory this record takes: its block of the slab.
+    /// Returns the bytes of memory of this record: its block of the slab.
     pub fn bytes(&self) -> usize {
         slab::block_size(self.header.shape().bytes())
     }
 
     /// # Safety
-    /// The record has at least `words` words.
+    /// The record must have at least `words` words.
     unsafe fn words_from(&self, words: usize) -> *const u64 {
-        // SAFETY: the caller says that the record has so many words, so the address lies within its
-        // block or at its end.
+        // SAFETY: the caller promises that the record has this many words, so the address lies
+        // within its block or at its end.
         unsafe { ptr::from_ref(self).cast::<u64>().add(words) }
     }
 
-    /// Returns the record that a reader sees who found this one in the store: itself, or, if it
-    /// belongs to a batch that has not committed, the one that was there before.
+    /// Returns the record that a reader sees who found this one in the store: itself, or, if its
+    /// batch has not committed, the record before.
     #[inline]
     pub fn resolve<'g>(&'g self, guard: &'g Guard) -> Option<&'g Record<R>> {
         if !self.header.is_stamped() {
@@ -98,7 +97,8 @@ impl<R> Record<R> {
         self.resolve_at(When::NOW, guard)
     }
 
-    /// Returns the record that a query of this moment sees which found this one in the store.
+    /// Returns the record that a query at this read point sees after it found this one in the
+    /// store.
     ///
     /// For [`NOW`](When::NOW), that which a reader sees. Another moment is one that a query has
     /// [begun](crate::Records::begin) and not ended. O(log queries): see
@@ -112,8 +112,8 @@ impl<R> Record<R> {
         (!record.is_empty()).then_some(record)
     }
 
-    /// The record before this one, or one before that, if a query of this moment does not see this
-    /// one; it may be that there was none.
+    /// Returns an earlier record, or `None` if there was none, in case a query at this read point
+    /// does not see this one.
     #[inline(always)]
     fn look_through<'g>(&'g self, when: When, guard: &'g Guard) -> Option<Option<&'g Record<R>>> {
         let entry = self.header.stamp();
@@ -121,7 +121,7 @@ impl<R> Record<R> {
             let version = self.version(guard)?;
             return (!when.sees(version.time)).then(|| version.before_at(when, guard));
         }
-        // SAFETY: a batch retires its entries after it has taken them out of every stamp (BATCH-4),
+        // SAFETY: a batch retires its entries after it has cleared every stamp with them (BATCH-4),
         // so an entry read from a stamp under a guard lives as long as the guard.
         let entry = unsafe { &*entry };
         // SAFETY: the record before is retired only after the batch has committed (BATCH-3), hence
@@ -131,63 +131,64 @@ impl<R> Record<R> {
         (!entry.shows(self, when)).then(|| unsafe { entry.before() })
     }
 
-    /// The version that this record is stamped with, if it is one (MOMENTS-3).
+    /// Returns the version in the stamp, if it is one (MOMENTS-3).
     pub(crate) fn version<'g>(&self, _guard: &'g Guard) -> Option<&'g Version<Record<R>>> {
         let address = self.header.version();
-        // SAFETY: a version is retired after it was taken out of every stamp of a record that is
-        // not retired (MOMENTS-3), so one that was read from a stamp under a guard lives as long.
+        // SAFETY: a version is retired after it was cleared from the stamp of every record that is
+        // not retired (MOMENTS-3), so one read from a stamp under a guard lives as long as the
+        // guard.
         unsafe { ptr::with_exposed_provenance::<Version<Record<R>>>(address).as_ref() }
     }
 
-    /// Does what [`version`](Self::version) does, for the code that has the store alone.
+    /// Like [`version`](Self::version), for code that has exclusive use of the store.
     ///
     /// # Safety
-    /// No other code uses the store of the record, and its moments have not been dropped.
+    /// No other code may use the store of the record, and its moments must not have been dropped.
     pub(crate) unsafe fn version_alone(&self) -> Option<&Version<Record<R>>> {
         let address = self.header.version();
         // SAFETY: the version in the stamp of a record that is in a store is in the list of its
-        // moments (MOMENTS-3), and the caller says that no other code frees what is there.
+        // moments (MOMENTS-3), and the caller promises that no other code frees it.
         unsafe { ptr::with_exposed_provenance::<Version<Record<R>>>(address).as_ref() }
     }
 
-    /// Stamps a record with a version: one that is not published, or whose batch has committed and
+    /// Stamps a record with a version. The record is not published, or its batch has committed and
     /// calls this.
     pub(crate) fn set_version(&self, version: &Version<Record<R>>) {
         self.header
             .set_version(ptr::from_ref(version).expose_provenance());
     }
 
-    /// Takes away the stamp of a version, if that is the stamp.
+    /// Clears the stamp if it is this version.
     pub(crate) fn clear_version(&self, version: &Version<Record<R>>) {
         self.header.clear_version(ptr::from_ref(version).addr());
     }
 
-    /// Returns `true` if it has no value: it only holds its key, or says that the key was removed.
+    /// Returns `true` if the record has no value: it only holds its key, or is a removal.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.header.shape().value_words == 0
     }
 
-    /// Returns `true` if it says that its key was [removed](crate::moments).
+    /// Returns `true` if this is a [removal](crate::moments).
     #[inline]
     pub(crate) fn is_removal(&self) -> bool {
         self.is_empty() && !self.is_held()
     }
 
-    /// Returns `true` if a batch holds the key of this record, which was found in a store whose
-    /// lock the caller has.
+    /// Returns `true` if a batch holds the key of this record. The caller found it in a store under
+    /// the lock of its key.
     #[inline]
     pub fn is_held(&self) -> bool {
         !self.header.stamp().is_null()
     }
 
-    /// Returns `true` if the record, as it is, can be stamped with this entry.
+    /// Returns `true` if the header has room for the address of this entry.
     pub(crate) fn has_room_for(&self, entry: *const Entry<Self>) -> bool {
         self.header.has_room_for(entry)
     }
 
-    /// Stamps a record that has [room](Record::has_room_for) for it and no stamp, as RECORD-1 says.
-    /// With null, takes the stamp away.
+    /// Stamps a record that has [room](Record::has_room_for) for the entry and no stamp, by the
+    /// rule of RECORD-1. With null, clears the stamp.
     pub(crate) fn set_stamp(&self, entry: *mut Entry<Self>) {
         if entry.is_null() {
             self.header.clear_stamp();

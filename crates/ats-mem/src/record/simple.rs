@@ -1,4 +1,4 @@
-//! Records of which is known what matters when they go, so that they need not be looked at.
+//! Simple records, which can be removed without being read.
 
 use super::boxed;
 use super::published::Record;
@@ -17,10 +17,11 @@ pub(crate) struct Simple<R: Release> {
 }
 
 impl<R: Release> Simple<R> {
-    /// The record at an address, of so many words.
+    /// Wraps a simple record at an address, of `words` words.
     ///
     /// # Safety
-    /// There is a simple record of so many [words](Record::simple_words) in a store.
+    /// A simple record with this number of [words](Record::simple_words) must be at the address, in
+    /// a store.
     #[inline(always)]
     pub(crate) unsafe fn new(address: usize, words: usize) -> Self {
         Simple {
@@ -34,7 +35,7 @@ impl<R: Release> Simple<R> {
         self.words * size_of::<u64>()
     }
 
-    /// The weight of the record.
+    /// Returns the weight of the record.
     #[inline]
     pub(crate) fn weight(&self) -> Weight {
         Weight {
@@ -43,10 +44,11 @@ impl<R: Release> Simple<R> {
         }
     }
 
-    /// Retires it.
+    /// Retires the record.
     ///
     /// # Safety
-    /// It was just taken out of its store, under the lock under which it was found.
+    /// The record must just have been taken out of its store, under the lock under which it was
+    /// found.
     #[inline]
     pub(crate) unsafe fn retire(self, guard: &Guard) {
         let record = ptr::with_exposed_provenance_mut::<Record<R>>(self.address);
@@ -58,7 +60,7 @@ impl<R: Release> Simple<R> {
 }
 
 impl<R: Release> Record<R> {
-    /// The number of its words, if it is [simple](Simple).
+    /// Returns the number of words of the record, if it is [simple](Simple).
     #[inline]
     pub(crate) fn simple_words(&self) -> Option<usize> {
         let shape = self.header.shape();
@@ -72,16 +74,16 @@ impl<R: Release> Record<R> {
     }
 }
 
-/// A record that is taken out of a store.
+/// A record taken out of a store.
 pub(crate) enum Old<'g, R: Release> {
-    /// One that was looked at.
+    /// A record that was read.
     Seen(&'g Record<R>),
-    /// One that need not be.
+    /// A simple record that need not be read.
     Unseen(Simple<R>),
 }
 
 impl<R: Release> Old<'_, R> {
-    /// The weight of the record.
+    /// Returns the weight of the record.
     #[inline]
     pub(crate) fn weight(&self) -> Weight {
         match self {
@@ -90,7 +92,7 @@ impl<R: Release> Old<'_, R> {
         }
     }
 
-    /// See [`Record::objects_in_place`].
+    /// Returns the number of objects, as [`Record::objects_in_place`].
     pub(crate) fn objects_in_place(&self) -> u64 {
         match self {
             Old::Seen(record) => record.objects_in_place(),
@@ -98,7 +100,7 @@ impl<R: Release> Old<'_, R> {
         }
     }
 
-    /// The record.
+    /// Returns the record's address.
     #[inline]
     pub(crate) fn pointer(&self) -> *mut Record<R> {
         match self {
@@ -107,10 +109,11 @@ impl<R: Release> Old<'_, R> {
         }
     }
 
-    /// Retires it.
+    /// Retires the record.
     ///
     /// # Safety
-    /// It was just taken out of its store, under the lock under which it was found.
+    /// The record must just have been taken out of its store, under the lock under which it was
+    /// found.
     #[inline]
     pub(crate) unsafe fn retire(self, guard: &Guard) {
         // SAFETY: the record was just taken out of its store, under the lock under which it was

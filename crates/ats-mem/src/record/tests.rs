@@ -26,7 +26,7 @@ fn key_and_value_of_every_length_come_back() {
             let fits = key_len < 128 && value_len < 256;
             let record = RecordBox::<Plain>::new(&key, &value, false);
             check(&record, &key, &value, if fits { 8 } else { 24 });
-            // Of two neighbours one has no room, in tests.
+            // Every second entry has no room in tests.
             for entry in [1 << 20, (1 << 20) + 8, 1 << 60, (1 << 20) + 1] {
                 let entry = ptr::without_provenance_mut(entry);
                 let record = RecordBox::<Plain>::new(&key, &value, false).with_room_for(entry);
@@ -77,7 +77,7 @@ fn an_owning_record_releases_once() {
     let raw = RecordBox::<Count>::new(b"k", &[5], true).into_raw();
     // SAFETY: `raw` was just given away here.
     drop(unsafe { RecordBox::from_raw(raw) });
-    // A copy that has room for any stamp takes what the value owns with it.
+    // A copy with room for any stamp takes over the resources of the value.
     let far = ptr::without_provenance(usize::MAX);
     let wide = RecordBox::<Count>::new(b"k", &[30], true).with_room_for(far);
     assert!(wide.owns() && wide.header.shape().wide);

@@ -2,14 +2,13 @@
 
 use std::ops::{AddAssign, Sub};
 
-/// The number of objects that records stand for, and of bytes that they take; or the change of
-/// these.
+/// The numbers of objects and bytes that records count as; or a change of these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Weight {
-    /// Objects: one for each record, unless the owner of the values [says](super::Release::weight)
-    /// otherwise.
+    /// Number of objects: one for each record, unless [`weight`](super::Release::weight) returns
+    /// another number.
     pub objects: i64,
-    /// Bytes of memory, with what belongs to the records alone.
+    /// Bytes of memory, with data that belong to the records alone.
     pub bytes: i64,
 }
 

@@ -11,8 +11,7 @@
 //!          +------------------+-----------------+---------------------------+
 //! ```
 //!
-//! The block does not tell which of the two it is: it follows from the height at which the link
-//! stands.
+//! The block does not record its kind: the height of the link implies it.
 
 use ats_sync::shim::atomic::{
     AtomicU64,
@@ -24,7 +23,7 @@ use std::ptr::NonNull;
 
 const COUNT: u64 = u32::MAX as u64;
 const SHAPE_SHIFT: u32 = 32;
-/// The number of references that only a program gone wild has; beyond it the count would overflow.
+/// Number of references that only a faulty program reaches; beyond it the count could overflow.
 const COUNT_MAX: u64 = 1 << 31;
 
 /// The first word of a block.
@@ -33,11 +32,11 @@ pub(super) struct BlockHeader {
     word: AtomicU64,
 }
 
-/// Bytes of the first word.
+/// Size of the first word in bytes.
 pub(super) const HEAD: usize = size_of::<BlockHeader>();
 
 impl BlockHeader {
-    /// With one reference.
+    /// Creates the header of a block with one reference.
     pub(super) fn new(shape: u32) -> Self {
         BlockHeader {
             word: AtomicU64::new(u64::from(shape) << SHAPE_SHIFT | 1),
@@ -58,47 +57,47 @@ pub(super) struct Link(NonNull<u8>);
 const DRAFT: usize = 1;
 
 impl Link {
-    /// Returns `true` if the block was made by the edit at hand, which has the only link to it.
+    /// Returns `true` if the current edit made the block; it then has the only link to it.
     #[inline]
     pub(super) fn is_draft(self) -> bool {
         self.0.addr().get() & DRAFT != 0
     }
 
-    /// The same link without the mark.
+    /// Returns the link without the mark.
     #[inline]
     pub(super) fn without_mark(self) -> Link {
         Link(self.block())
     }
 
-    /// The block.
+    /// Returns the block.
     #[inline]
     pub(super) fn block(self) -> NonNull<u8> {
         // SAFETY: no block is at address 0.
         unsafe { NonNull::new_unchecked(self.pointer()) }
     }
 
-    /// The address of the block.
+    /// Returns the address of the block.
     #[inline]
     pub(super) fn pointer(self) -> *mut u8 {
         self.0.as_ptr().map_addr(|address| address & !DRAFT)
     }
 
-    /// The link to a block that was kept as a [`pointer`](Link::pointer).
+    /// Recovers the link from a [`pointer`](Link::pointer).
     ///
     /// # Safety
-    /// The pointer came from there.
+    /// The pointer must come from there.
     pub(super) unsafe fn of_pointer(pointer: *mut u8) -> Link {
         // SAFETY: no block is at address 0.
         Link(unsafe { NonNull::new_unchecked(pointer) })
     }
 
-    /// The link to a new block.
+    /// Returns the marked link to a new block.
     pub(super) fn draft(block: NonNull<u8>) -> Link {
         Link(block.map_addr(|address| address | DRAFT))
     }
 
     /// # Safety
-    /// The block lives as long as `'a` (SEQUENCE-1).
+    /// The block must live during `'a` (SEQUENCE-1).
     #[inline(always)]
     unsafe fn head<'a>(self) -> &'a BlockHeader {
         // SAFETY: every block begins with a head, and this one lives (SEQUENCE-1).
@@ -108,43 +107,45 @@ impl Link {
     /// Returns `true` if the holder of a reference has the only one.
     ///
     /// # Safety
-    /// The block lives (SEQUENCE-1).
+    /// The block must be alive (SEQUENCE-1).
     #[inline]
     pub(super) unsafe fn is_only(self) -> bool {
-        // Acquire: what others did with the block before they gave their references up is over.
-        // SAFETY: the caller says that the block lives, so its head can be read (SEQUENCE-1).
+        // Acquire: all accesses of others before they gave up their references are over. SAFETY:
+        // the caller promises that the block is alive, so its head can be read (SEQUENCE-1).
         unsafe { self.head() }.word.load(Acquire) & COUNT == 1
     }
 
-    /// Number of references.
+    /// Returns the number of references.
     ///
     /// # Safety
-    /// The block lives (SEQUENCE-1).
+    /// The block must be alive (SEQUENCE-1).
     #[cfg(all(test, not(any(loom, shuttle))))]
     pub(super) unsafe fn count(self) -> u32 {
-        // SAFETY: the caller says that the block lives, so its head can be read (SEQUENCE-1).
+        // SAFETY: the caller promises that the block is alive, so its head can be read
+        // (SEQUENCE-1).
         (unsafe { self.head() }.word.load(Acquire) & COUNT) as u32
     }
 
-    /// Takes one more reference.
+    /// Takes another reference.
     ///
     /// # Safety
-    /// The caller has a reference, or keeps the owner of one from giving it up.
+    /// The caller must have a reference, or keep the owner of one from giving it up.
     pub(super) unsafe fn share(self) {
-        // Relaxed, as a thread that has a reference already sees the block.
-        // SAFETY: the reference of the caller keeps the block (SEQUENCE-1).
+        // Relaxed, because a thread with a reference already sees the block. SAFETY: the reference
+        // of the caller keeps the block alive (SEQUENCE-1).
         let before = unsafe { self.head() }.word.fetch_add(1, Relaxed);
         if before & COUNT > COUNT_MAX {
             std::process::abort();
         }
     }
 
-    /// Takes one more reference, if there is any. Says whether it did.
+    /// Takes another reference, if there is any. Returns `true` if it did.
     ///
     /// # Safety
-    /// The block lives (SEQUENCE-1).
+    /// The block must be alive (SEQUENCE-1).
     pub(super) unsafe fn share_if_any(self) -> bool {
-        // SAFETY: the caller says that the block lives, so its head can be read (SEQUENCE-1).
+        // SAFETY: the caller promises that the block is alive, so its head can be read
+        // (SEQUENCE-1).
         let word = unsafe { &self.head().word };
         let mut before = word.load(Relaxed);
         while before & COUNT != 0 {
@@ -159,13 +160,14 @@ impl Link {
         false
     }
 
-    /// Takes the only reference away, if there is only one, so that no thread can
-    /// [share](Self::share_if_any) the block any more. Says whether it did.
+    /// Takes the last reference away, if there is only one, so that no thread can
+    /// [share](Self::share_if_any) the block any more. Returns `true` if it did.
     ///
     /// # Safety
-    /// The block lives (SEQUENCE-1).
+    /// The block must be alive (SEQUENCE-1).
     pub(super) unsafe fn take_only(self) -> bool {
-        // SAFETY: the caller says that the block lives, so its head can be read (SEQUENCE-1).
+        // SAFETY: the caller promises that the block is alive, so its head can be read
+        // (SEQUENCE-1).
         let head = unsafe { self.head() };
         let alone = u64::from(head.shape()) << SHAPE_SHIFT | 1;
         // Acquire as in `is_only`.
@@ -175,21 +177,22 @@ impl Link {
         taken.is_ok()
     }
 
-    /// Gives a reference up. Returns `true` if it was the last, so that the block is the caller's
-    /// to free.
+    /// Gives up a reference. Returns `true` if it was the last, so that the caller has to free the
+    /// block.
     ///
     /// # Safety
-    /// The caller has a reference, and does not use it afterwards.
+    /// The caller must have a reference, and must not use it afterwards.
     pub(super) unsafe fn give_up(self) -> bool {
-        // SAFETY: the reference of the caller keeps the block (SEQUENCE-1).
+        // SAFETY: the reference of the caller keeps the block alive (SEQUENCE-1).
         unsafe {
-            // One load instead of a write for blocks with a single reference, which most have.
+            // A load instead of a write for blocks with a single reference, as most have.
             if self.is_only() {
                 return true;
             }
             let last = self.head().word.fetch_sub(1, Release) & COUNT == 1;
             if last {
-                // The uses by others, before they gave up theirs, come before the freeing.
+                // Accesses by others, before they gave up their references, come before the
+                // freeing.
                 fence(Acquire);
             }
             last

@@ -1,11 +1,11 @@
-//! Making a draft a version: counting references, or taking them over.
+//! Conversion of a draft to a version: its references are counted, or taken over.
 //!
-//! The draft and the version it was made of are walked side by side, where they differ. At each
-//! place of the tree there is a node of the draft, and mostly the node that it replaces. While the
-//! way there from the old root has led through nodes with a single reference, these references are
-//! ours to dispose of: the old node is retired as a bare block, and its references to children that
-//! are also children of the new node go over to that, uncounted. From the first node on that has
-//! other references as well, the old node keeps its references, and the new node counts its own.
+//! The draft and the version it was made from are walked side by side, where they differ. At each
+//! point of the tree is a node of the draft, and mostly the node that it replaces. As long as the
+//! path from the old root leads through nodes with a single reference, these references belong to
+//! us: the old node is retired as a bare block, and its references to children that the new node
+//! also has move to that, uncounted. From the first node on with other references, the old node
+//! keeps its references, and the new node counts its own.
 
 use super::block::Link;
 use super::leftovers::{Leftover, Leftovers};
@@ -13,13 +13,13 @@ use super::node::{Node, slots};
 use super::version::Sequence;
 use crate::record::Release;
 
-/// Removes the marks from a draft, except that of its root, and makes its references count. With
-/// `leftovers`, takes the references of the old version over, as far as no other version shares its
+/// Removes the marks from a draft, except that of its root, and counts its references. With
+/// `leftovers`, takes over the references of the old version, unless another version shares its
 /// nodes.
 ///
 /// # Safety
-/// - The draft of this root and height was made of `old`, is the caller's alone, and is not used as
-///   a draft afterwards.
+/// - The draft of this root and height was made from `old`, belongs to the caller alone, and is not
+///   used as a draft afterwards.
 /// - With `leftovers`, the contract of [`finish_taking_over`](super::Edit::finish_taking_over).
 pub(super) unsafe fn make_version<R: Release>(
     root: Option<Link>,
@@ -27,17 +27,17 @@ pub(super) unsafe fn make_version<R: Release>(
     old: &Sequence<R>,
     leftovers: Option<&mut Leftovers<R>>,
 ) {
-    // If everything is gone, the old version frees it when it goes itself.
+    // An empty draft leaves everything to the old version, which frees it when it is dropped.
     let Some(root) = root else { return };
-    // SAFETY: the caller says that the draft was made of `old` and is the caller's alone. So the
-    // links of the draft (SEQUENCE-7) and those of the version (SEQUENCE-1) lead to blocks that
-    // live.
+    // SAFETY: the caller promises that the draft was made from `old` and belongs to the caller
+    // alone. So the links of the draft (SEQUENCE-7) and those of the version (SEQUENCE-1) lead to
+    // live blocks.
     unsafe {
         match old.root {
             None => count_draft::<R>(root, height, None, None),
             Some(_) => {
-                // If the old root stays, the new version refers to it, and there is nothing to
-                // take.
+                // The old root may stay, with a reference from the new version; then there is
+                // nothing to take over.
                 let leftovers = leftovers
                     .filter(|_| replaces_root(root, height, old.height) && old.take_root_if_only());
                 count_root(root, height, old, leftovers);
@@ -46,13 +46,13 @@ pub(super) unsafe fn make_version<R: Release>(
     }
 }
 
-/// Returns `true` if the draft has a node of its own in the place of the root of the old version.
+/// Returns `true` if the draft has a node of its own instead of the root of the old version.
 ///
 /// # Safety
-/// As for [`make_version`].
+/// The same as for [`make_version`].
 unsafe fn replaces_root(mut link: Link, height: u32, old_height: u32) -> bool {
     for _ in old_height..height {
-        // SAFETY: above the place of the old root there are nodes of the draft (SEQUENCE-7).
+        // SAFETY: above the old root are nodes of the draft (SEQUENCE-7).
         match unsafe { link.node() }.child(0) {
             Some(below) => link = below,
             None => return false,
@@ -61,20 +61,19 @@ unsafe fn replaces_root(mut link: Link, height: u32, old_height: u32) -> bool {
     link.is_draft()
 }
 
-/// [`make_version`] below a node that stands where the old root does, or above it in a tree that
-/// has grown. With `leftovers`, the old root has been taken.
+/// Does the work of [`make_version`] below a node that replaces the old root, or is above it in a
+/// tree that has grown. With `leftovers`, the old root has been taken.
 ///
 /// # Safety
-/// As for [`make_version`].
+/// The same as for [`make_version`].
 unsafe fn count_root<R: Release>(
     link: Link,
     height: u32,
     old: &Sequence<R>,
     leftovers: Option<&mut Leftovers<R>>,
 ) {
-    // SAFETY: the draft was made of `old` and is the caller's alone. So links of the draft
-    // (SEQUENCE-7) and of the old version (SEQUENCE-1) lead to blocks that live, and stand at the
-    // heights they are looked for at.
+    // SAFETY: the draft was made from `old` and belongs to the caller alone. So links of the draft
+    // (SEQUENCE-7) and of the old version (SEQUENCE-1) lead to live blocks at the expected heights.
     unsafe {
         if height > old.height {
             let node = link.node();
@@ -100,25 +99,25 @@ unsafe fn count_root<R: Release>(
     }
 }
 
-/// Makes the references of a node of the draft count. It stands where the old version has `old`.
-/// With `leftovers`, the reference of the old version is ours.
+/// Counts the references of a node of the draft that replaces `old`. With `leftovers`, the
+/// reference of the old version is ours.
 ///
 /// # Safety
-/// As for [`make_version`].
+/// The same as for [`make_version`].
 unsafe fn count_draft<R: Release>(
     link: Link,
     height: u32,
     old: Option<Link>,
     leftovers: Option<&mut Leftovers<R>>,
 ) {
-    // SAFETY: the draft was made of the old version and is the caller's alone. So links of the
-    // draft (SEQUENCE-7) and of the old version (SEQUENCE-1) lead to blocks that live, and stand at
-    // the heights they are looked for at.
+    // SAFETY: the draft was made from the old version and belongs to the caller alone. So links of
+    // the draft (SEQUENCE-7) and of the old version (SEQUENCE-1) lead to live blocks at the
+    // expected heights.
     unsafe {
         let mut below = None;
         if let (Some(old), Some(leftovers)) = (old, leftovers) {
-            // If the node has one reference, no other thread can begin to share it (SEQUENCE-4): it
-            // would need a reference to the node, or to a node above it, and these are all ours.
+            // A node with one reference cannot be shared by other threads (SEQUENCE-4): they would
+            // need a reference to the node, or to a node above it, and these are all ours.
             if old.is_only() {
                 leftovers.add(Leftover::Bare(old));
                 below = Some(leftovers);
@@ -131,11 +130,11 @@ unsafe fn count_draft<R: Release>(
     }
 }
 
-/// Makes the references that a node of the draft has to its children count. It stands where the old
-/// version has `old`. With `leftovers`, the references of the old node are ours.
+/// Counts the references to the children of a node of the draft that replaces `old`. With
+/// `leftovers`, the references of the old node are ours.
 ///
 /// # Safety
-/// As for [`make_version`].
+/// The same as for [`make_version`].
 unsafe fn count_children<R: Release>(
     node: Node<'_>,
     height: u32,
@@ -144,9 +143,9 @@ unsafe fn count_children<R: Release>(
 ) {
     for index in 0..node.links().len() {
         let child = node.links()[index];
-        // SAFETY: the draft was made of the old version and is the caller's alone. So links of the
-        // draft (SEQUENCE-7) and of the old version (SEQUENCE-1) lead to blocks that live, and
-        // stand at the heights they are looked for at. No slice of the links is held beyond this.
+        // SAFETY: the draft was made from the old version and belongs to the caller alone. So links
+        // of the draft (SEQUENCE-7) and of the old version (SEQUENCE-1) lead to live blocks at the
+        // expected heights. No slice of the links is held beyond this block.
         unsafe {
             if child.is_draft() {
                 let before = old.and_then(|old| old.child(node.slot_at(index)));

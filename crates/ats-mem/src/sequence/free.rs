@@ -1,4 +1,4 @@
-//! Giving references up, without recursion and in slices.
+//! Release of references, without recursion and in slices.
 
 use super::block::Link;
 use super::node::Node;
@@ -6,23 +6,23 @@ use super::value::Value;
 use crate::record::Release;
 use std::marker::PhantomData;
 
-/// References that are to be given up, and with the last of a node those that the node has.
+/// References to be given up, and with the last reference to a node also those of the node.
 ///
-/// Dropping it does all that is left.
+/// Dropping it gives up all that are left.
 pub struct Remains<R: Release> {
-    /// Links with their heights. Children lie above the siblings of their parent, so there are
-    /// never more than the children of one node of each height.
+    /// Links with their heights. Children are above the siblings of their parent, so the stack
+    /// never holds more than the children of one node of each height.
     stack: Vec<(Link, u32)>,
     release: PhantomData<R>,
 }
 
-// SAFETY: the references in it are its own (SEQUENCE-4), and what values own may be released on any
-// thread.
+// SAFETY: the references belong to this struct (SEQUENCE-4), and resources of values may be
+// released on any thread.
 unsafe impl<R: Release> Send for Remains<R> {}
 
 impl<R: Release> Remains<R> {
     /// # Safety
-    /// The caller has a reference to what the link leads to, which has this height, and hands it
+    /// The caller must have a reference to the block, which must have this height, and hands it
     /// over.
     pub(super) unsafe fn new(link: Option<(Link, u32)>) -> Self {
         Remains {
@@ -31,14 +31,14 @@ impl<R: Release> Remains<R> {
         }
     }
 
-    /// Gives up to about `budget` references up; true when nothing is left. O(`budget`), and what
-    /// [`Release::release`] takes.
+    /// Gives up at most about `budget` references. Returns `true` when none is left. O(`budget`),
+    /// plus the calls of [`Release::release`].
     pub fn free_some(&mut self, budget: usize) -> bool {
         for _ in 0..budget {
             let Some((link, height)) = self.stack.pop() else {
                 return true;
             };
-            // SAFETY: what is on the stack are references of ours (SEQUENCE-1), with their heights.
+            // SAFETY: the stack holds references of ours (SEQUENCE-1), with their heights.
             unsafe {
                 if !link.give_up() {
                     continue;
@@ -52,21 +52,21 @@ impl<R: Release> Remains<R> {
         self.stack.is_empty()
     }
 
-    /// The number of references that wait to be given up.
+    /// Returns the number of references that wait to be given up.
     #[cfg(all(test, not(any(loom, shuttle))))]
     pub(super) fn len(&self) -> usize {
         self.stack.len()
     }
 
     /// # Safety
-    /// The node has no references any more (SEQUENCE-1).
+    /// The node must have no references any more (SEQUENCE-1).
     unsafe fn free_node(&mut self, node: Node<'_>, height: u32) {
-        // The references that the node had to its children are ours now.
+        // The node's references to its children are ours now.
         let children = node.links().iter();
         self.stack
             .extend(children.map(|child| (child.without_mark(), height - 1)));
-        // SAFETY: the caller says that the node has no references any more, so no code can reach it
-        // (SEQUENCE-1).
+        // SAFETY: the caller promises that the node has no references any more, so no code can
+        // reach it (SEQUENCE-1).
         unsafe { node.free() };
     }
 }
@@ -77,17 +77,17 @@ impl<R: Release> Drop for Remains<R> {
     }
 }
 
-/// Frees a value and what it owns.
+/// Frees a value and releases its resources.
 ///
 /// # Safety
-/// The value has no references any more (SEQUENCE-1).
+/// The value must have no references any more (SEQUENCE-1).
 pub(super) unsafe fn free_value<R: Release>(value: Value<'_>) {
     if value.owns() {
-        // SAFETY: the resources of the words have been ours since the value was made (SEQUENCE-5),
-        // and end here.
+        // SAFETY: the sequence has owned the resources of the words since the value was made
+        // (SEQUENCE-5), and releases them here.
         unsafe { R::release(value.words()) };
     }
-    // SAFETY: the caller says that the value has no references any more, so no code can reach it
-    // (SEQUENCE-1).
+    // SAFETY: the caller promises that the value has no references any more, so no code can reach
+    // it (SEQUENCE-1).
     unsafe { value.free() };
 }

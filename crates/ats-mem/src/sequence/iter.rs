@@ -1,11 +1,11 @@
-//! Walking over a version.
+//! Iterators over a version.
 
 use super::node::{BITS, FANOUT, Node, height_for, slot_of};
 use super::version::Sequence;
 use crate::record::Release;
 use ats_store::Direction;
 
-/// The nearest slot of a bitmap that is not empty.
+/// Returns the nearest slot of a bitmap that is not empty.
 fn nearest(direction: Direction, bitmap: u32) -> u32 {
     match direction {
         Direction::Up => bitmap.trailing_zeros(),
@@ -13,34 +13,34 @@ fn nearest(direction: Direction, bitmap: u32) -> u32 {
     }
 }
 
-/// The slots that come after this one.
+/// Returns the slots after this one.
 fn after(direction: Direction, slot: u32) -> u32 {
     match direction {
-        // In two steps, as shifting by all 32 bits is not defined.
+        // Two shifts, because a shift by all 32 bits is undefined.
         Direction::Up => u32::MAX << slot << 1,
         Direction::Down => (1 << slot) - 1,
     }
 }
 
 impl<R: Release> Sequence<R> {
-    /// The values at this position and after it, upwards, with their positions.
+    /// Returns the values at this position and after it, upwards, with their positions.
     pub fn iter_from(&self, position: u64) -> Iter<'_, R> {
         Iter::up(self, position)
     }
 
-    /// The values before this position, downwards, with their positions.
+    /// Returns the values before this position, downwards, with their positions.
     pub fn iter_before(&self, position: u64) -> Iter<'_, R> {
         let last = self.next.min(position).checked_sub(1);
         Iter::new(self, last, Direction::Down)
     }
 
-    /// The values at this position and before it, downwards, with their positions.
+    /// Returns the values at this position and before it, downwards, with their positions.
     pub fn iter_back_from(&self, position: u64) -> Iter<'_, R> {
         Iter::down(self, position)
     }
 }
 
-/// The values from some position on, upwards or downwards, with their positions.
+/// An iterator over the values from a position on, upwards or downwards, with their positions.
 ///
 /// O(1) for each value on average.
 pub struct Iter<'a, R: Release> {
@@ -52,9 +52,9 @@ pub struct Iter<'a, R: Release> {
 /// A node whose children are values.
 struct Leaf<'a> {
     node: Node<'a>,
-    /// The position of its first slot.
+    /// Position of its first slot.
     base: u64,
-    /// The slots that have not been visited.
+    /// Slots not visited yet.
     rest: u32,
 }
 
@@ -78,7 +78,7 @@ impl<'a, R: Release> Iter<'a, R> {
         iter
     }
 
-    /// The leaf of the next value at this position or after it.
+    /// Returns the leaf of the next value at this position or after it.
     fn leaf_at(&self, from: u64) -> Option<Leaf<'a>> {
         let height = self.sequence.height;
         let root = Place {
@@ -86,11 +86,11 @@ impl<'a, R: Release> Iter<'a, R> {
             height,
             base: 0,
         };
-        // The root knows no larger positions.
+        // The root has no larger positions.
         (height_for(from) <= height).then(|| seek(root, Some(from), self.direction))?
     }
 
-    /// The leaf after the one with this base.
+    /// Returns the leaf after the one with this base.
     fn leaf_after(&self, base: u64) -> Option<Leaf<'a>> {
         self.leaf_at(match self.direction {
             Direction::Up => base.checked_add(u64::from(FANOUT))?,
@@ -115,7 +115,7 @@ impl<'a, R: Release> Iterator for Iter<'a, R> {
         Some((base + u64::from(slot), unsafe { link.value() }.words()))
     }
 
-    /// O(n / 32) and O(log positions): values that are passed are not looked at.
+    /// Skips `n` values. O(n / 32) and O(log positions): skipped values are not read.
     fn nth(&mut self, mut n: usize) -> Option<Self::Item> {
         loop {
             let leaf = self.leaf.as_mut()?;
@@ -133,8 +133,8 @@ impl<'a, R: Release> Iterator for Iter<'a, R> {
     }
 }
 
-/// The nearest leaf below a node that has a value at `from` or after it, or if `from` is none, any
-/// value. O(height), which also bounds the recursion.
+/// Returns the nearest leaf below a node that has a value at `from` or after it; any leaf if `from`
+/// is `None`. O(height), which also bounds the recursion.
 fn seek<'a>(place: Place<'a>, from: Option<u64>, direction: Direction) -> Option<Leaf<'a>> {
     let Place { node, height, base } = place;
     let slot = from.map(|from| slot_of(from, height));
@@ -148,20 +148,20 @@ fn seek<'a>(place: Place<'a>, from: Option<u64>, direction: Direction) -> Option
     if found.is_some() || after == 0 {
         return found;
     }
-    // All that comes after the slot comes after `from`.
+    // All values after the slot come after `from`.
     seek(place.child(nearest(direction, after))?, None, direction)
 }
 
-/// A node, and what part of the positions it leads to.
+/// A node, and the range of positions below it.
 struct Place<'a> {
     node: Node<'a>,
     height: u32,
-    /// The position of its first slot.
+    /// Position of its first slot.
     base: u64,
 }
 
 impl<'a> Place<'a> {
-    /// The node at a slot of a node that is no leaf.
+    /// Returns the child at a slot of a node that is no leaf.
     fn child(&self, slot: u32) -> Option<Place<'a>> {
         let link = self.node.child(slot)?;
         let height = self.height - 1;

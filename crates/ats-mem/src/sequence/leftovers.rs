@@ -1,4 +1,4 @@
-//! The blocks that taking over leaves of the old version, and their release.
+//! Leftovers of an old version after its take-over, and their release.
 
 use super::block::Link;
 use super::free::{Remains, free_value};
@@ -7,17 +7,17 @@ use crate::record::Release;
 use ats_sync::Guard;
 use std::marker::PhantomData;
 
-/// The blocks that a version that was [taken over](super::Edit::finish_taking_over) had, and its
-/// successor has not.
+/// The blocks of a version that was [taken over](super::Edit::finish_taking_over) that its
+/// successor does not have.
 ///
-/// Dropping it instead of retiring leaks that.
+/// Dropping them instead of retiring leaks them.
 #[must_use = "what is not retired is leaked"]
 pub struct Leftovers<R: Release> {
     list: Vec<Leftover>,
     release: PhantomData<R>,
 }
 
-/// The number of leftovers that need one allocation.
+/// Number of leftovers that fit one allocation.
 const FEW: usize = 8;
 
 pub(super) enum Leftover {
@@ -32,21 +32,21 @@ pub(super) enum Leftover {
 impl<R: Release> Leftovers<R> {
     pub(super) fn none() -> Self {
         Leftovers {
-            // A change of one value leaves a node of each height and a value.
+            // A change of one value leaves a node of each height, and a value.
             list: Vec::with_capacity(FEW),
             release: PhantomData,
         }
     }
 
-    /// Gives everything back when no reader can be reading the old version any more.
+    /// Frees all blocks once no reader can access the old version any more.
     ///
     /// # Safety
-    /// Threads that pin from now on do not find the old version.
+    /// Threads that pin from now on must not find the old version.
     pub unsafe fn retire(mut self, guard: &Guard) {
         for leftover in std::mem::take(&mut self.list) {
-            // SAFETY: only the old version led to these references, by the way that `make_version`
-            // went. By contract, only readers that were pinned before this call can find that
-            // version (SEQUENCE-6).
+            // SAFETY: only the old version led to these references, on the path that `make_version`
+            // took. By contract, only readers pinned before this call can find that version
+            // (SEQUENCE-6).
             unsafe {
                 match leftover {
                     Leftover::Bare(link) => {
@@ -57,7 +57,7 @@ impl<R: Release> Leftovers<R> {
                         guard.retire(link.pointer(), bytes, give_up_value::<R>);
                     }
                     Leftover::Node(link, height) => {
-                        // If the node has other references, only this reference is given back.
+                        // A node with other references only loses this one.
                         let bytes = match link.is_only() {
                             true => bytes_below::<R>(link, height),
                             false => 0,
@@ -71,12 +71,12 @@ impl<R: Release> Leftovers<R> {
         }
     }
 
-    /// Adds one.
+    /// Adds a leftover.
     pub(super) fn add(&mut self, leftover: Leftover) {
         self.list.push(leftover);
     }
 
-    /// Adds a reference to what is of this height.
+    /// Adds a reference to a block of this height.
     pub(super) fn add_reference(&mut self, link: Link, height: u32) {
         self.list.push(match height {
             0 => Leftover::Value(link),
@@ -85,21 +85,21 @@ impl<R: Release> Leftovers<R> {
     }
 }
 
-/// About what is given back with a value.
+/// Returns the approximate number of bytes that are freed with a value.
 fn bytes_kept_by<R: Release>(value: Value<'_>) -> usize {
     value.bytes().saturating_add(value.owned_bytes::<R>())
 }
 
-/// About how many bytes are given back with a node that has no other reference. The values below it
-/// were taken out of the new version one by one, so this takes no longer than that did.
+/// Returns the approximate number of bytes that are freed with a node without other references. The
+/// values below it were removed from the new version one by one, so this takes no longer than that.
 ///
 /// # Safety
-/// The link leads to a node of this height, which lives.
+/// The link must lead to a live node of this height.
 unsafe fn bytes_below<R: Release>(link: Link, height: u32) -> usize {
     let mut stack = vec![(link, height)];
     let mut sum = 0usize;
     while let Some((link, height)) = stack.pop() {
-        // SAFETY: the caller says that the link leads to a node of this height, which lives. Its
+        // SAFETY: the caller promises that the link leads to a live node of this height. Its
         // children live as long (SEQUENCE-1), with the height below.
         unsafe {
             match height {
@@ -123,7 +123,7 @@ unsafe fn free_remains<R: Release>(raw: *mut u8) {
 }
 
 unsafe fn free_bare(raw: *mut u8) {
-    // SAFETY: the pointer was retired as that of a node whose readers have gone (SEQUENCE-6).
+    // SAFETY: the pointer was retired as that of a node, whose readers have left (SEQUENCE-6).
     unsafe { Link::of_pointer(raw).node().free() };
 }
 

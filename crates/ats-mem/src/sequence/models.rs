@@ -1,5 +1,5 @@
 //! Models for `loom`: a key whose versions follow each other, and readers that find them, keep
-//! them, and let them go. Nodes have four children.
+//! them, and drop them. Nodes have four children.
 
 use super::*;
 use crate::explore::check;
@@ -9,11 +9,11 @@ use ats_sync::{Guard, collect, pin};
 use loom::sync::Arc;
 use loom::thread;
 
-/// The place at which readers find the present version.
+/// The pointer at which readers find the current version.
 struct Key(AtomicPtr<Sequence<Plain>>);
 
 impl Key {
-    /// With the values 0 to `count - 1` at these positions.
+    /// Creates a key with the values 0 to `count - 1` at these positions.
     fn new(count: u64) -> Arc<Self> {
         quietly(|| {
             let empty = Sequence::new();
@@ -28,18 +28,18 @@ impl Key {
         unsafe { &*self.0.load(Ordering::Acquire) }
     }
 
-    /// The present version, to be kept; none if it is taken over before it is got.
+    /// Keeps the current version; returns `None` if it is taken over first.
     fn keep(&self) -> Option<Sequence<Plain>> {
         self.find(&pin()).share()
     }
 
     fn replace(&self, new: Sequence<Plain>, guard: &Guard) {
         let old = self.0.swap(Box::into_raw(Box::new(new)), Ordering::AcqRel);
-        // SAFETY: the old version was just replaced, by the only writer.
+        // SAFETY: the only writer has just replaced the old version.
         unsafe { guard.retire_box(old) };
     }
 
-    /// One step of the only writer.
+    /// Replaces the version by an edited one that takes over; the caller is the only writer.
     fn take_over(&self, change: impl FnOnce(&mut Edit<'_, Plain>)) {
         let guard = pin();
         let mut edit = self.find(&guard).edit();
@@ -47,7 +47,7 @@ impl Key {
         // SAFETY: the new version replaces the old one at once, and there is no other writer.
         let (new, leftovers) = unsafe { edit.finish_taking_over() };
         self.replace(new, &guard);
-        // SAFETY: the old version cannot be found any more.
+        // SAFETY: the old version was replaced, so it cannot be found any more.
         unsafe { leftovers.retire(&guard) };
     }
 
@@ -67,7 +67,7 @@ impl Drop for Key {
     }
 }
 
-/// The values of a version, each of which stands at its own number.
+/// Returns the values of a version, each of which equals its position.
 fn numbers(sequence: &Sequence<Plain>) -> Vec<u64> {
     let numbers = sequence.iter_from(0).map(|(at, words)| {
         assert_eq!(at, words[0]);
@@ -106,7 +106,7 @@ fn a_reader_meets_a_version_that_is_taken_over() {
     });
 }
 
-/// Either the reader gets a version before the writer takes it over, or the writer takes it over.
+/// Either the reader keeps a version before the writer takes it over, or the writer takes it over.
 #[test]
 fn a_version_is_kept_or_taken_over() {
     check(2, || {
@@ -126,7 +126,7 @@ fn a_version_is_kept_or_taken_over() {
     });
 }
 
-/// A version that shares blocks with the one to be taken over goes meanwhile.
+/// A version that shares blocks with the one taken over is dropped meanwhile.
 #[test]
 fn a_kept_version_goes_while_its_successor_is_taken_over() {
     check(2, || {
@@ -145,7 +145,7 @@ fn a_kept_version_goes_while_its_successor_is_taken_over() {
                 drop(kept);
             },
             |key| {
-                // In a node that both versions have.
+                // The new value goes into a node that both versions share.
                 key.take_over(|edit| _ = edit.push(&[5], false));
                 collect();
             },

@@ -1,4 +1,4 @@
-//! Nodes: which slots have children, and the links to these.
+//! Nodes: a bitmap of slots with children, and the links to these.
 
 use super::block::{BlockHeader, HEAD, Link};
 use crate::slab;
@@ -6,17 +6,17 @@ pub(super) use ats_sync::model::SEQUENCE_BITS as BITS;
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 
-/// Most children of a node.
+/// Largest number of children of a node.
 pub(super) const FANOUT: u32 = 1 << BITS;
-/// Nodes on the way to the value at the largest position.
+/// Number of nodes on the path to the value at the largest position.
 #[cfg(all(test, not(any(loom, shuttle))))]
 pub(super) const MAX_HEIGHT: u32 = u64::BITS.div_ceil(BITS);
 
 impl Link {
-    /// The node behind the link.
+    /// Returns the node behind the link.
     ///
     /// # Safety
-    /// It is a node, and lives as long as `'a` (SEQUENCE-1).
+    /// The block must be a node, and live during `'a` (SEQUENCE-1).
     #[inline(always)]
     pub(super) unsafe fn node<'a>(self) -> Node<'a> {
         Node {
@@ -26,7 +26,7 @@ impl Link {
     }
 }
 
-/// A node, for as long as it lives.
+/// A live node.
 #[derive(Clone, Copy)]
 pub(super) struct Node<'a> {
     block: NonNull<u8>,
@@ -34,13 +34,13 @@ pub(super) struct Node<'a> {
 }
 
 impl<'a> Node<'a> {
-    /// A new node in which the slots of a bitmap have the links of these parts, in their order;
-    /// with one reference.
+    /// Creates a node with one reference, in which the slots of a bitmap have the links of these
+    /// parts, in order.
     fn make(bitmap: u32, parts: [&[Link]; 3]) -> Link {
         let children = parts.iter().map(|part| part.len()).sum::<usize>();
         debug_assert_eq!(children, bitmap.count_ones() as usize);
         let block = slab::allocate(node_bytes(children as u32));
-        // SAFETY: the block is new, and has room for the head and as many links.
+        // SAFETY: the block is new, and has room for the head and this many links.
         unsafe {
             block.cast().write(BlockHeader::new(bitmap));
             let mut place = block.add(HEAD).cast::<Link>();
@@ -52,12 +52,12 @@ impl<'a> Node<'a> {
         Link::draft(block)
     }
 
-    /// A node with a single child.
+    /// Creates a node with a single child.
     pub(super) fn single(slot: u32, link: Link) -> Link {
         Node::make(1 << slot, [&[link], &[], &[]])
     }
 
-    /// A copy of this node in which a slot has this link, or none.
+    /// Copies this node, with this link in a slot, or none.
     pub(super) fn copy_with(self, slot: u32, link: Option<Link>) -> Link {
         let (before, rest) = self.links().split_at(self.index(slot));
         let after = &rest[usize::from(self.has(slot))..];
@@ -73,7 +73,7 @@ impl<'a> Node<'a> {
         unsafe { self.block.cast().as_ref() }
     }
 
-    /// The slots that have a child.
+    /// Returns the slots with children.
     #[inline(always)]
     pub(super) fn bitmap(self) -> u32 {
         self.head().shape()
@@ -84,24 +84,24 @@ impl<'a> Node<'a> {
         self.bitmap() >> slot & 1 != 0
     }
 
-    /// The number of children that come before that of a slot.
+    /// Returns the number of children before that of a slot.
     #[inline(always)]
     fn index(self, slot: u32) -> usize {
         (self.bitmap() & ((1 << slot) - 1)).count_ones() as usize
     }
 
-    /// The links, in the order of their slots.
+    /// Returns the links, in the order of their slots.
     #[inline(always)]
     pub(super) fn links(self) -> &'a [Link] {
-        // SAFETY: behind the head of a node there is a link for each bit. They change only through
-        // `set`, which has the node for itself (SEQUENCE-2).
+        // SAFETY: the head of a node is followed by a link for each bit. They change only through
+        // `set`, which has exclusive access to the node (SEQUENCE-2).
         unsafe {
             let start = self.block.add(HEAD).cast::<Link>();
             std::slice::from_raw_parts(start.as_ptr(), self.bitmap().count_ones() as usize)
         }
     }
 
-    /// The slot of the link at this place among the links.
+    /// Returns the slot of the link with this index.
     pub(super) fn slot_at(self, index: usize) -> u32 {
         let slot = slots(self.bitmap()).nth(index);
         slot.expect("a link for each slot of the bitmap")
@@ -112,40 +112,41 @@ impl<'a> Node<'a> {
         self.has(slot).then(|| self.links()[self.index(slot)])
     }
 
-    /// Changes the link of a slot that has one.
+    /// Changes the link of an occupied slot.
     ///
     /// # Safety
-    /// No other code can reach the node (SEQUENCE-2, SEQUENCE-7), and the caller has no slice of
-    /// its links.
+    /// No other code may reach the node (SEQUENCE-2, SEQUENCE-7), and the caller must have no slice
+    /// of its links.
     pub(super) unsafe fn set(self, slot: u32, link: Link) {
         debug_assert!(self.has(slot));
-        // SAFETY: the caller says that no other code can reach the node (SEQUENCE-2, SEQUENCE-7)
-        // and that it has no slice of the links. The slot has a link, so its index is that of one.
+        // SAFETY: the caller promises that no other code can reach the node (SEQUENCE-2,
+        // SEQUENCE-7) and that it has no slice of the links. The slot has a link, so its index is
+        // that of one.
         unsafe { self.set_at(self.index(slot), link) };
     }
 
-    /// Changes the link at this place among the links.
+    /// Changes the link with this index.
     ///
     /// # Safety
-    /// There is one, and as for [`set`](Node::set).
+    /// The index must be that of a link; otherwise the same as for [`set`](Node::set).
     pub(super) unsafe fn set_at(self, index: usize, link: Link) {
         debug_assert!(index < self.links().len());
-        // SAFETY: no other code reads the links (SEQUENCE-2, SEQUENCE-7), and there are enough of
-        // them.
+        // SAFETY: no other code reads the links (SEQUENCE-2, SEQUENCE-7), and the caller promises
+        // that the index is valid.
         unsafe { self.block.add(HEAD).cast::<Link>().add(index).write(link) };
     }
 
-    /// Bytes of memory this node takes.
+    /// Returns the bytes of memory of this node.
     pub(super) fn bytes(self) -> usize {
         slab::block_size(node_bytes(self.bitmap().count_ones()))
     }
 
-    /// Frees the node, whatever its children.
+    /// Frees the node without its children.
     ///
     /// # Safety
-    /// It is not used afterwards.
+    /// The node must not be used afterwards.
     pub(super) unsafe fn free(self) {
-        // SAFETY: the block was allocated in `make` for as many children.
+        // SAFETY: the block was allocated in `make` for this many children.
         unsafe { slab::free(self.block, node_bytes(self.bitmap().count_ones())) };
     }
 }
@@ -154,7 +155,7 @@ fn node_bytes(children: u32) -> usize {
     HEAD + children as usize * size_of::<Link>()
 }
 
-/// The slots of a bitmap, ascending.
+/// Returns the slots of a bitmap, ascending.
 pub(super) fn slots(mut bitmap: u32) -> impl Iterator<Item = u32> {
     std::iter::from_fn(move || {
         let slot = (bitmap != 0).then(|| bitmap.trailing_zeros())?;
@@ -163,14 +164,14 @@ pub(super) fn slots(mut bitmap: u32) -> impl Iterator<Item = u32> {
     })
 }
 
-/// The slot that leads to a position, in a node whose values are this many steps away.
+/// Returns the slot that leads to a position, in a node of this height.
 #[inline(always)]
 pub(super) fn slot_of(position: u64, height: u32) -> u32 {
-    // One step from the values the lowest bits choose.
+    // One step from the values, the lowest bits select the slot.
     (position >> ((height - 1) * BITS)) as u32 & (FANOUT - 1)
 }
 
-/// The least height of a node that leads to this position.
+/// Returns the smallest height of a node that leads to this position.
 pub(super) fn height_for(position: u64) -> u32 {
     (u64::BITS - position.leading_zeros()).div_ceil(BITS).max(1)
 }

@@ -1,5 +1,5 @@
-//! Versions against a map from positions to values, and the count of every block against the
-//! references that there are.
+//! Versions compared with a map from positions to values, and block counts compared with the actual
+//! references.
 
 use super::block::Link;
 use super::node::{FANOUT, MAX_HEIGHT, height_for};
@@ -10,19 +10,18 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// Releases by counting down at the address in the first word.
+/// Values that decrement a counter, whose address is the first word, when released.
 struct Counted;
 
 impl Release for Counted {
     unsafe fn release(value: &[u64]) {
         let counter = std::ptr::with_exposed_provenance::<AtomicI64>(value[0] as usize);
-        // SAFETY: owning values are made by `Owners::value` below, of a counter that is never
-        // freed.
+        // SAFETY: `Owners::value` below makes owning values, with a counter that is never freed.
         unsafe { &*counter }.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// A counter of values that own something.
+/// A counter of owning values.
 #[derive(Clone, Copy)]
 struct Owners(&'static AtomicI64);
 
@@ -55,7 +54,7 @@ impl Owners {
     }
 }
 
-/// Frees what can be freed until `done`, which other tests of the program can delay.
+/// Frees garbage until `done`, which other tests of the program can delay.
 fn collect_until(mut done: impl FnMut() -> bool) {
     for _ in 0..5_000 {
         ats_sync::collect();
@@ -69,7 +68,7 @@ fn collect_until(mut done: impl FnMut() -> bool) {
 
 type Model = BTreeMap<u64, Vec<u64>>;
 
-/// A version, and what must be in it.
+/// A version, and its expected contents.
 struct Version {
     sequence: Sequence<Counted>,
     model: Model,
@@ -107,8 +106,8 @@ impl Version {
     }
 }
 
-/// Counts the links to blocks below a link, and that one, if it is met for the first time; how many
-/// bytes there are below it.
+/// Counts the links to blocks below a link, and to its own block, if it is met for the first time.
+/// Returns the bytes below it.
 fn blocks(link: Link, height: u32, met: &mut HashMap<*mut u8, u32>) -> usize {
     assert!(!link.is_draft());
     let links = met.entry(link.pointer()).or_default();
@@ -116,7 +115,7 @@ fn blocks(link: Link, height: u32, met: &mut HashMap<*mut u8, u32>) -> usize {
     if *links > 1 {
         return 0;
     }
-    // SAFETY: the versions live, and heights say what links lead to.
+    // SAFETY: the versions are alive, and heights imply the kind of blocks.
     unsafe {
         if height == 0 {
             return link.value().bytes();
@@ -140,7 +139,7 @@ fn counts_are_right(versions: &[Version]) -> bool {
         }
     }
     met.iter().all(|(pointer, links)| {
-        // SAFETY: the pointer is that of a block of a version that lives.
+        // SAFETY: the pointer is that of a block of a live version.
         let count = unsafe { Link::of_pointer(*pointer).count() };
         assert!(count >= *links, "{count} references and {links} links");
         count == *links
@@ -150,11 +149,11 @@ fn counts_are_right(versions: &[Version]) -> bool {
 #[derive(Clone, Debug)]
 enum Act {
     Push(u8, Vec<u64>),
-    /// Removes the value at this place of those that are there.
+    /// Remove the existing value with this rank.
     Remove(prop::sample::Index),
-    /// Removes from this place on so many.
+    /// Remove a number of values from this rank on.
     RemoveRange(prop::sample::Index, u8),
-    /// Puts another value in that place.
+    /// Replace the value with this rank.
     Replace(prop::sample::Index, Vec<u64>),
 }
 
@@ -248,10 +247,9 @@ fn run(step: Step, at: usize, versions: &mut Vec<Version>, owners: Owners) {
         Step::TakeOver(acts) => {
             let mut edit = sequence.edit();
             act(&acts, &mut edit, &mut new_model, owners);
-            // SAFETY: the new version takes the place of the old one below, and no other thread
-            // uses it.
+            // SAFETY: the new version replaces the old one below, and no other thread uses it.
             let (sequence, leftovers) = unsafe { edit.finish_taking_over() };
-            // Nothing of it is taken over: the rest can be read until the guard goes.
+            // The leftovers can be read until the guard is dropped.
             let guard = pin();
             // SAFETY: readers of the old version below have a guard of this moment.
             unsafe { leftovers.retire(&guard) };
@@ -307,15 +305,15 @@ fn fill(count: u64, owners: Owners) -> Sequence<Counted> {
     edit.finish()
 }
 
-/// Replaces a version, as the only user.
+/// Replaces a version that has no other user.
 fn change(sequence: &mut Sequence<Counted>, act: impl FnOnce(&mut Edit<'_, Counted>)) {
     let guard = pin();
     let mut edit = sequence.edit();
     act(&mut edit);
-    // SAFETY: the new version takes the place of the old one at once, and no other thread uses it.
+    // SAFETY: the new version replaces the old one at once, and no other thread uses it.
     let (new, leftovers) = unsafe { edit.finish_taking_over() };
     drop(std::mem::replace(sequence, new));
-    // SAFETY: the old version is gone.
+    // SAFETY: the old version was dropped, so no thread finds it.
     unsafe { leftovers.retire(&guard) };
 }
 
@@ -327,7 +325,7 @@ fn one_after_the_other_comes_and_goes() {
         change(&mut sequence, |edit| drop(owners.push(edit, &[number])));
     }
     assert_eq!((sequence.len(), sequence.height), (3_000, 3));
-    // In an order that leaves holes everywhere.
+    // An order that leaves holes everywhere.
     for number in 0..3_000 {
         let position = number * 1_759 % 3_000;
         change(&mut sequence, |edit| assert!(edit.remove(position)));
@@ -361,7 +359,7 @@ fn slab_node(children: u32) -> usize {
     crate::slab::block_size(8 + 8 * children as usize)
 }
 
-/// A version that is shared keeps all it has while others come from the one it was shared from.
+/// A shared version keeps its contents while new versions follow the one it was shared from.
 #[test]
 fn a_shared_version_outlives_what_becomes_of_it() {
     let owners = Owners::new();
@@ -396,7 +394,7 @@ fn large_sequences_go_in_slices() {
     assert_eq!(owners.0.load(Ordering::Relaxed), 0);
 }
 
-/// Positions as they are after very long use.
+/// Positions as large as after very long use.
 #[test]
 fn positions_can_be_large() {
     for next in [31, 32, 33, 1 << 30, (1 << 60) - 2, u64::MAX - 3] {

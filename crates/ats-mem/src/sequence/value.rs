@@ -6,15 +6,15 @@ use crate::slab;
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 
-/// The bit of the shape that says that the words own resources.
+/// Flag in the shape of a value that owns resources.
 const OWNS: u32 = 1;
 const WORD: usize = size_of::<u64>();
 
 impl Link {
-    /// The value behind the link.
+    /// Returns the value behind the link.
     ///
     /// # Safety
-    /// It is a value, and lives as long as `'a` (SEQUENCE-1).
+    /// The block must be a value, and live during `'a` (SEQUENCE-1).
     #[inline(always)]
     pub(super) unsafe fn value<'a>(self) -> Value<'a> {
         Value {
@@ -24,7 +24,7 @@ impl Link {
     }
 }
 
-/// A value, for as long as it lives.
+/// A live value.
 #[derive(Clone, Copy)]
 pub(super) struct Value<'a> {
     block: NonNull<u8>,
@@ -32,10 +32,10 @@ pub(super) struct Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// A new value with one reference.
+    /// Creates a value with one reference.
     ///
     /// # Panics
-    /// If it has 2^31 words.
+    /// Panics if the value has 2^31 words or more.
     pub(super) fn make(words: &[u64], owns: bool) -> Link {
         let len = u32::try_from(words.len()).ok();
         let len = len
@@ -67,22 +67,22 @@ impl<'a> Value<'a> {
     #[inline(always)]
     pub(super) fn words(self) -> &'a [u64] {
         let len = (self.shape() >> 1) as usize;
-        // SAFETY: so many words stand behind the head; they never change (SEQUENCE-2).
+        // SAFETY: the head is followed by `len` words, which never change (SEQUENCE-2).
         unsafe { std::slice::from_raw_parts(self.block.add(HEAD).cast().as_ptr(), len) }
     }
 
-    /// Bytes of memory this value takes.
+    /// Returns the bytes of memory of this value.
     pub(super) fn bytes(self) -> usize {
         slab::block_size(self.block_bytes())
     }
 
-    /// About how many bytes the resources that the words own keep from being used.
+    /// Returns the approximate number of bytes that the owned resources keep allocated.
     pub(super) fn owned_bytes<R: Release>(self) -> usize {
         if !self.owns() {
             return 0;
         }
         let words = self.words();
-        // SAFETY: the words are those of a value that owns, and values of sequences do not change
+        // SAFETY: the words are those of an owning value, and values of sequences do not change
         // (SEQUENCE-2).
         unsafe { R::kept_bytes(words.as_ptr(), words.len()) }
     }
@@ -91,12 +91,12 @@ impl<'a> Value<'a> {
         HEAD + (self.shape() >> 1) as usize * WORD
     }
 
-    /// Frees the block, whatever its words own.
+    /// Frees the block without the resources of its words.
     ///
     /// # Safety
-    /// It is not used afterwards.
+    /// The value must not be used afterwards.
     pub(super) unsafe fn free(self) {
-        // SAFETY: the block was allocated in `make` for as many words.
+        // SAFETY: the block was allocated in `make` for this many words.
         unsafe { slab::free(self.block, self.block_bytes()) };
     }
 }

@@ -1,4 +1,4 @@
-//! A version: what is read of it, and how it ends.
+//! Versions: read access, and their end.
 
 use super::block::Link;
 use super::free::Remains;
@@ -7,38 +7,38 @@ use crate::record::Release;
 use ats_sync::shim::atomic::{AtomicBool, Ordering::Relaxed};
 use std::marker::PhantomData;
 
-/// The bytes that a node is taken to have which a change has copied.
+/// Estimated bytes of a node that a change has copied.
 const NODE_BYTES: usize = 256;
 
-/// One version of a sequence.
+/// A version of a sequence.
 ///
-/// Dropping it frees what no other version has: O(values), unless it was taken over. For a long one
-/// see [`into_remains`](Sequence::into_remains).
+/// Dropping it frees the blocks that no other version has: O(values), unless it was taken over. For
+/// a long one see [`into_remains`](Sequence::into_remains).
 pub struct Sequence<R: Release> {
     pub(super) root: Option<Link>,
-    /// Of the root: number of nodes on the way to a value.
+    /// Height of the root: the number of nodes on the path to a value.
     pub(super) height: u32,
     pub(super) len: usize,
     pub(super) bytes: usize,
-    /// Bytes that the values own.
+    /// Bytes owned by the values.
     pub(super) owned: usize,
-    /// Values that were removed or replaced since the first version.
+    /// Number of values removed or replaced since the first version.
     pub(super) gone: u64,
-    /// The position of the value to be appended next.
+    /// Position of the next value to append.
     pub(super) next: u64,
     pub(super) taken_over: AtomicBool,
     pub(super) release: PhantomData<R>,
 }
 
-// SAFETY: blocks do not change but by atomic counts (SEQUENCE-2), and `Release` may be called on
-// any thread (SEQUENCE-5).
+// SAFETY: blocks do not change except their atomic counts (SEQUENCE-2), and `Release` may be called
+// on any thread (SEQUENCE-5).
 unsafe impl<R: Release> Send for Sequence<R> {}
 // SAFETY: blocks do not change once their version is finished, except their counts, which are
 // atomic (SEQUENCE-2).
 unsafe impl<R: Release> Sync for Sequence<R> {}
 
 impl<R: Release> Sequence<R> {
-    /// A sequence without values.
+    /// Creates an empty sequence.
     pub fn new() -> Self {
         Sequence {
             root: None,
@@ -53,24 +53,24 @@ impl<R: Release> Sequence<R> {
         }
     }
 
-    /// Number of values. O(1).
+    /// Returns the number of values. O(1).
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Returns `true` if there is no value.
+    /// Returns `true` if the sequence is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Bytes of memory that the blocks of this version take, also those that other versions share.
-    /// O(1).
+    /// Returns the bytes of memory of this version's blocks, including those that other versions
+    /// share. O(1).
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// About how many bytes are given back when this version is, with what its values own: none if
-    /// it has been taken over. O(1).
+    /// Returns the approximate number of bytes that are freed with this version, including
+    /// resources of its values: none if it has been taken over. O(1).
     pub fn kept_bytes(&self) -> usize {
         match self.taken_over.load(Relaxed) {
             true => 0,
@@ -78,9 +78,9 @@ impl<R: Release> Sequence<R> {
         }
     }
 
-    /// About how many bytes this version keeps, with what its values own, that a later one does
-    /// not: its share of the values that have gone since, and the nodes that changes have copied.
-    /// O(1).
+    /// Returns the approximate number of bytes that this version keeps and a later one does not,
+    /// including resources of its values: its share of the values removed since, and the nodes that
+    /// changes have copied. O(1).
     pub fn held_bytes(&self, later: &Self) -> usize {
         let gone = later.gone.saturating_sub(self.gone);
         let is_changed = gone > 0 || later.next > self.next;
@@ -90,27 +90,29 @@ impl<R: Release> Sequence<R> {
         (share as usize).saturating_add(nodes)
     }
 
-    /// The position of the value that is appended next: larger than all before it. O(1).
+    /// Returns the position of the next value to append, which is larger than all before it. O(1).
     pub fn next_position(&self) -> u64 {
         self.next
     }
 
-    /// The value at a position. O(log positions).
+    /// Returns the value at a position. O(log positions).
     ///
-    /// May be called on a version that is being or has been taken over, by a reader that found it
-    /// under a guard which it still holds. That is so for all functions that read.
+    /// A reader that found the version under a guard which it still holds may call this even while
+    /// the version is being, or after it was, taken over. The same holds for all functions that
+    /// read.
     #[inline]
     pub fn get(&self, position: u64) -> Option<&[u64]> {
-        // SAFETY: the blocks of a version live while a reader uses it (SEQUENCE-1, SEQUENCE-6).
+        // SAFETY: the blocks of a version stay alive while a reader uses it (SEQUENCE-1,
+        // SEQUENCE-6).
         unsafe { find(self.root, self.height, position) }
     }
 
-    /// The same version once more, to be kept beyond the guard it was found under; none if it has
-    /// been taken over, so that a newer version is to be found. O(1).
+    /// Returns another count of this version, to be kept beyond the guard it was found under;
+    /// `None` if it has been taken over, so that a newer version can be found. O(1).
     pub fn share(&self) -> Option<Self> {
         if let Some(root) = self.root {
-            // SAFETY: the block of the root lives while a reader uses the version (SEQUENCE-1,
-            // SEQUENCE-6).
+            // SAFETY: the block of the root stays alive while a reader uses the version
+            // (SEQUENCE-1, SEQUENCE-6).
             unsafe { root.share_if_any() }.then_some(())?;
         }
         Some(Sequence {
@@ -119,7 +121,7 @@ impl<R: Release> Sequence<R> {
         })
     }
 
-    /// The references of this version, to be given up in slices.
+    /// Returns the references of this version, to be given up in slices.
     pub fn into_remains(mut self) -> Remains<R> {
         self.take_remains()
     }
@@ -134,8 +136,8 @@ impl<R: Release> Sequence<R> {
         unsafe { Remains::new(ours.map(|root| (root, self.height))) }
     }
 
-    /// Takes the reference to the root away, if it is the only one and there is a root. Returns
-    /// `true` if it did; then the root and its references are the caller's (SEQUENCE-4).
+    /// Takes the reference to the root away, if there is a root with only one. Returns `true` if it
+    /// did; then the root and its references belong to the caller (SEQUENCE-4).
     pub(super) fn take_root_if_only(&self) -> bool {
         // SAFETY: the version has a reference to its root (SEQUENCE-1).
         let taken = self.root.is_some_and(|root| unsafe { root.take_only() });
@@ -146,7 +148,7 @@ impl<R: Release> Sequence<R> {
     }
 
     pub(super) fn root_node(&self) -> Option<Node<'_>> {
-        // SAFETY: a root is a node, and lives while a reader uses the version (SEQUENCE-1,
+        // SAFETY: a root is a node, and stays alive while a reader uses the version (SEQUENCE-1,
         // SEQUENCE-6).
         self.root.map(|root| unsafe { root.node() })
     }
@@ -164,22 +166,22 @@ impl<R: Release> Drop for Sequence<R> {
     }
 }
 
-/// The value at a position below a link.
+/// Returns the value at a position below a link.
 ///
 /// # Safety
-/// The link leads to a node of this height, which lives as long as `'a` with all that is below it
-/// (SEQUENCE-1).
+/// The link must lead to a node of this height, which must live during `'a` with everything below
+/// it (SEQUENCE-1).
 #[inline]
 pub(super) unsafe fn find<'a>(root: Option<Link>, height: u32, position: u64) -> Option<&'a [u64]> {
-    // SAFETY: the caller says that the node, of this height, and all below it live as long as `'a`
-    // (SEQUENCE-1). Below the last node is a value.
+    // SAFETY: the caller promises that the node, of this height, and everything below it live
+    // during `'a` (SEQUENCE-1). Below the last node is a value.
     unsafe { find_link(root, height, position).map(|link| link.value().words()) }
 }
 
-/// The link to the value at a position below a link.
+/// Returns the link to the value at a position below a link.
 ///
 /// # Safety
-/// As for [`find`].
+/// The same as for [`find`].
 #[inline]
 pub(super) unsafe fn find_link(root: Option<Link>, height: u32, position: u64) -> Option<Link> {
     if position.checked_shr(height * BITS).unwrap_or(0) != 0 {
@@ -187,7 +189,7 @@ pub(super) unsafe fn find_link(root: Option<Link>, height: u32, position: u64) -
     }
     let mut link = root?;
     for height in (1..=height).rev() {
-        // SAFETY: the caller says that the parent is a node that lives, and so does this, which is
+        // SAFETY: the caller promises that the parent is a live node, and so is this one, which is
         // below it (SEQUENCE-1).
         link = unsafe { link.node() }.child(slot_of(position, height))?;
     }

@@ -1,15 +1,15 @@
-//! A value in a block.
+//! A box whose value is in a block.
 
 use super::block::{allocate, free};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-/// Owns a value in a block of the slab, as `Box` owns one in the memory of the system.
+/// A box like `Box`, with its value in a block of the slab.
 pub struct SlabBox<T>(NonNull<T>);
 
 // SAFETY: the box is the only way to its value.
 unsafe impl<T: Send> Send for SlabBox<T> {}
-// SAFETY: a shared box only gives shared access to its value.
+// SAFETY: a shared box gives only shared access to its value.
 unsafe impl<T: Sync> Sync for SlabBox<T> {}
 
 impl<T> SlabBox<T> {
@@ -18,7 +18,7 @@ impl<T> SlabBox<T> {
         "blocks of the slab are aligned to 8 bytes, to 16 or 64 if their size is a multiple of that"
     );
 
-    /// Puts a value into a new block.
+    /// Moves a value to a new block.
     #[inline]
     pub fn new(value: T) -> Self {
         let () = Self::ALIGNED;
@@ -29,19 +29,19 @@ impl<T> SlabBox<T> {
         SlabBox(pointer)
     }
 
-    /// Gives the value away.
+    /// Releases the value.
     pub fn into_raw(this: Self) -> *mut T {
         let pointer = this.0.as_ptr();
         std::mem::forget(this);
         pointer
     }
 
-    /// Takes a value back.
+    /// Takes back a value.
     ///
     /// # Safety
-    /// `raw` comes from [`into_raw`](SlabBox::into_raw), and no other code has it.
+    /// `raw` must come from [`into_raw`](SlabBox::into_raw), and no other code may have it.
     pub unsafe fn from_raw(raw: *mut T) -> Self {
-        // SAFETY: `into_raw` never gives null.
+        // SAFETY: `into_raw` never returns null.
         SlabBox(unsafe { NonNull::new_unchecked(raw) })
     }
 }
@@ -57,14 +57,14 @@ impl<T> Deref for SlabBox<T> {
 
 impl<T> DerefMut for SlabBox<T> {
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the box owns a live value, and we have the box exclusively.
+        // SAFETY: the box owns a live value, and `&mut self` makes the access exclusive.
         unsafe { self.0.as_mut() }
     }
 }
 
 impl<T> Drop for SlabBox<T> {
     fn drop(&mut self) {
-        // SAFETY: the value lives and ends here; the block was allocated with this size.
+        // SAFETY: the value is alive and dropped only here; the block was allocated with this size.
         unsafe {
             self.0.drop_in_place();
             free(self.0.cast(), size_of::<T>());

@@ -1,4 +1,4 @@
-//! The free blocks that a thread keeps for itself.
+//! Caches of free blocks, one per thread.
 
 use super::class::{CACHE_BLOCKS, CLASSES, Class};
 use super::pool::SLAB;
@@ -8,11 +8,11 @@ use std::cell::{Cell, OnceCell};
 use std::ptr::NonNull;
 
 thread_local! {
-    /// The cache of this thread, once it has one. Constant and without destructor, so that reading
-    /// it is one instruction or two.
+    /// The cache of this thread, if it has one. Constant and without destructor, so that reading it
+    /// takes one or two instructions.
     static CACHE: Cell<Option<NonNull<Cache>>> = const { Cell::new(None) };
 
-    /// Empties the cache when the thread ends. Touched only when a cache is made.
+    /// Empties the cache when the thread exits. Accessed only when a cache is made.
     static LEAVING: OnceCell<Leaving> = const { OnceCell::new() };
 }
 
@@ -26,11 +26,10 @@ struct Leaving(NonNull<Cache>);
 
 impl Drop for Leaving {
     fn drop(&mut self) {
-        // Blocks that the destructors of other thread-locals free after this go to the pools
-        // directly.
+        // Blocks that destructors of other thread-locals free later go to the pools directly.
         CACHE.set(None);
-        // SAFETY: `own_cache` allocated the cache with this layout, and no code finds it any more
-        // (SLAB-3).
+        // SAFETY: `own_cache` allocated the cache with this layout, and no code can find it any
+        // more (SLAB-3).
         unsafe {
             self.0.as_ref().flush_all();
             dealloc(self.0.as_ptr().cast(), Layout::new::<Cache>());
@@ -38,7 +37,7 @@ impl Drop for Leaving {
     }
 }
 
-/// A block of `class`.
+/// Allocates a block of `class`.
 #[inline]
 pub(super) fn take(class: Class) -> NonNull<u8> {
     let block = match own().and_then(|cache| cache.pop(class)) {
@@ -46,29 +45,29 @@ pub(super) fn take(class: Class) -> NonNull<u8> {
         None => take_from_pool(class),
     };
     #[cfg(debug_assertions)]
-    // SAFETY: the block is in a live chunk, being ours (SLAB-5).
+    // SAFETY: the block is ours, so its chunk is live (SLAB-5).
     unsafe {
         super::chunk::Chunk::mark(block, true);
     }
     block
 }
 
-/// Takes a block back.
+/// Takes back a block.
 ///
 /// # Safety
-/// It comes from [`take`] with the same class and is not used afterwards.
+/// The block must come from [`take`] with the same class and must not be used afterwards.
 #[inline]
 pub(super) unsafe fn put(class: Class, block: NonNull<u8>) {
     #[cfg(debug_assertions)]
     // SAFETY: the caller gives the block up, so it is ours and its chunk is live (SLAB-5). It is
-    // overwritten so that code that still uses it fails soon.
+    // overwritten so that code that still uses it fails early.
     unsafe {
         super::chunk::Chunk::mark(block, false);
         block.write_bytes(0xdf, class.size());
     }
     if !own().is_some_and(|cache| cache.push(class, block)) {
-        // SAFETY: the caller says that the block comes from `take` with the same class and is not
-        // used afterwards (SLAB-1); no cache has it, since the push has failed.
+        // SAFETY: the caller promises that the block comes from `take` with the same class and is
+        // not used afterwards (SLAB-1); no cache has it, since the push has failed.
         unsafe { put_to_pool(class, block) };
     }
 }
@@ -82,7 +81,7 @@ pub(super) fn flush() {
 
 #[inline]
 fn own<'a>() -> Option<&'a Cache> {
-    // SAFETY: the cache lives until the thread ends, which first makes it unfindable. No caller
+    // SAFETY: the cache lives until the thread exits, which first resets this pointer. No caller
     // keeps the reference beyond a call of this module, and no other thread has one (SLAB-3).
     CACHE.get().map(|cache| unsafe { cache.as_ref() })
 }
@@ -103,7 +102,7 @@ fn take_from_pool(class: Class) -> NonNull<u8> {
 }
 
 /// # Safety
-/// As for [`put`].
+/// The same as for [`put`].
 #[cold]
 #[inline(never)]
 unsafe fn put_to_pool(class: Class, block: NonNull<u8>) {
@@ -113,13 +112,14 @@ unsafe fn put_to_pool(class: Class, block: NonNull<u8>) {
             let pushed = cache.push(class, block);
             debug_assert!(pushed, "a spilled stack has room");
         }
-        // SAFETY: the caller says that the block comes from `take` with the same class and is not
-        // used afterwards (SLAB-1).
+        // SAFETY: the caller promises that the block comes from `take` with the same class and is
+        // not used afterwards (SLAB-1).
         None => unsafe { SLAB.put(class, &[block.as_ptr()]) },
     }
 }
 
-/// The cache of this thread, made if need be; none if the thread is ending and has given it up.
+/// Returns the cache of this thread, and makes it on first use; `None` if the thread is exiting and
+/// has given it up.
 fn own_cache<'a>() -> Option<&'a Cache> {
     if let Some(cache) = own() {
         return Some(cache);
@@ -148,14 +148,14 @@ impl Cache {
         len.set(top);
         let blocks = &self.blocks[class.index()];
         if let Some(next) = top.checked_sub(1) {
-            // It was used long ago, and the next user will write it, maybe shortly before an
-            // instruction that waits for all stores.
+            // The block was used long ago, and its next user will write to it, maybe shortly before
+            // an instruction that waits for all stores.
             prefetch_to_write(blocks[usize::from(next)].get());
         }
         NonNull::new(blocks[usize::from(top)].get())
     }
 
-    /// Says whether there was room.
+    /// Pushes a block. Returns `false` if the stack is full.
     #[inline]
     fn push(&self, class: Class, block: NonNull<u8>) -> bool {
         let len = &self.lens[class.index()];
@@ -168,12 +168,12 @@ impl Cache {
         room
     }
 
-    /// Fills the empty stack to its half and takes one more block.
+    /// Half fills the empty stack, and takes one more block.
     fn refill(&self, class: Class) -> *mut u8 {
         let mut batch = [std::ptr::null_mut(); CACHE_BLOCKS / 2 + 1];
         let batch = &mut batch[..class.cache_limit() / 2 + 1];
         SLAB.take(class, batch);
-        // The lowest address goes on top, so that blocks are given out as they lie.
+        // The lowest address is on top, so that blocks are allocated in address order.
         for (slot, block) in self.blocks[class.index()]
             .iter()
             .zip(batch[1..].iter().rev())
@@ -184,8 +184,7 @@ impl Cache {
         batch[0]
     }
 
-    /// Empties the full stack to its half. Blocks that were freed last stay, being in the
-    /// processor's cache.
+    /// Half empties the full stack. The blocks freed last stay, because they are cached.
     fn spill(&self, class: Class) {
         let half = class.cache_limit() / 2;
         if usize::from(self.lens[class.index()].get()) < class.cache_limit() {
@@ -208,7 +207,8 @@ impl Cache {
         }
     }
 
-    /// Gives the lowest `count` blocks of a stack to the pool; the caller takes them out.
+    /// Gives the lowest `count` blocks of a stack to the pool; the caller removes them from the
+    /// stack.
     fn give_back(&self, class: Class, count: usize) {
         let mut batch = [std::ptr::null_mut(); CACHE_BLOCKS];
         for (block, slot) in batch.iter_mut().zip(&self.blocks[class.index()][..count]) {

@@ -6,17 +6,17 @@ use super::list::{Linked, Links};
 use super::memory::{self, CHUNK};
 use std::ptr::NonNull;
 
-/// Bytes of a run.
+/// Size of a run in bytes.
 pub(super) const RUN: usize = 64 << 10;
-/// Runs of a chunk.
+/// Number of runs of a chunk.
 pub(super) const RUNS: usize = CHUNK / RUN;
-/// Groups of runs by how full they are.
+/// Number of groups of runs, by fullness.
 pub(super) const GROUPS: usize = 8;
 
-/// Bits of a word of a bitmap.
+/// Number of bits of a bitmap's word.
 const BITS: usize = u64::BITS as usize;
 
-/// The header of a chunk. All zeros, as the system maps it, are valid: no run is free yet.
+/// The header of a chunk. All zeros, as mapped by the system, are valid: no run is free yet.
 #[repr(C)]
 pub(super) struct Chunk {
     links: Links<Chunk>,
@@ -25,31 +25,31 @@ pub(super) struct Chunk {
     /// The free runs that take no memory, one bit each.
     pub purged: u32,
     runs: [Run; RUNS],
-    /// For each stretch of the smallest size, in which at most one block starts, whether one does
-    /// that is with the user. The only part of a chunk that is touched without a lock, hence
-    /// atomic.
+    /// One bit for each unit of the smallest size, in which at most one block starts, set while
+    /// that block is with the user; for debug builds. The only part of a chunk that is accessed
+    /// without a lock, hence atomic.
     #[cfg(debug_assertions)]
     live: [std::sync::atomic::AtomicU64; CHUNK / SMALLEST / BITS],
 }
 
-/// The place at which the blocks of run 0 begin.
+/// Offset at which the blocks of run 0 begin.
 const HEADER: usize = size_of::<Chunk>().next_multiple_of(64);
 
 const _: () = assert!(HEADER < RUN);
 const _: () = assert!(RUNS == u32::BITS as usize);
 
-// SAFETY: `links` gives the field of that name, which is always the first one.
+// SAFETY: `links` returns the field of that name, which is always the first one.
 unsafe impl Linked for Chunk {
     unsafe fn links(chunk: NonNull<Self>) -> *mut Links<Self> {
-        // SAFETY: the caller says that the chunk is live, hence mapped (SLAB-5).
+        // SAFETY: the caller promises that the chunk is live, hence mapped (SLAB-5).
         unsafe { &raw mut (*chunk.as_ptr()).links }
     }
 }
 
 impl Chunk {
-    /// A new chunk, all of it free. The first access makes the system find a huge page and fill it
-    /// with zeros, which takes a fraction of a millisecond, or several where the system is virtual
-    /// and its host must find memory, too.
+    /// Maps a new chunk, whose runs are all free. The first access makes the system find a huge
+    /// page and fill it with zeros, which takes a fraction of a millisecond, or several under
+    /// virtualisation, where the host must find memory, too.
     pub(super) fn map() -> Option<NonNull<Chunk>> {
         let chunk = memory::map()?.cast::<Chunk>();
         // SAFETY: the memory is new, large enough and zeroed, which makes a valid header.
@@ -57,47 +57,47 @@ impl Chunk {
         Some(chunk)
     }
 
-    /// The chunk that holds a block or the description of a run.
+    /// Returns the chunk that holds a block or the description of a run.
     pub(super) fn of<T>(inside: NonNull<T>) -> NonNull<Chunk> {
         let start = inside
             .as_ptr()
             .map_addr(|address| address & !(CHUNK - 1))
             .cast::<Chunk>();
-        // SAFETY: nothing inside of a chunk is in the page at address 0.
+        // SAFETY: no chunk contains the page at address 0.
         unsafe { NonNull::new_unchecked(start) }
     }
 
-    /// The description of a run.
+    /// Returns the description of a run.
     ///
     /// # Safety
-    /// The chunk is live and `run` below [`RUNS`].
+    /// The chunk must be live and `run` below [`RUNS`].
     pub(super) unsafe fn run(chunk: NonNull<Chunk>, run: usize) -> NonNull<Run> {
         debug_assert!(run < RUNS);
-        // SAFETY: the caller says that the chunk is live, hence mapped (SLAB-5), and `run` is below
-        // `RUNS`, so the place is inside of the header.
+        // SAFETY: the caller promises that the chunk is live, hence mapped (SLAB-5), and that `run`
+        // is below `RUNS`, so the address is inside the header.
         unsafe {
             let runs = (&raw mut (*chunk.as_ptr()).runs).cast::<Run>();
             NonNull::new_unchecked(runs.add(run))
         }
     }
 
-    /// The first byte of run `run` that a block may take.
+    /// Returns the first byte of run `run` that a block may take.
     fn first(chunk: NonNull<Chunk>, run: usize) -> NonNull<u8> {
         let offset = if run == 0 { HEADER } else { run * RUN };
         // SAFETY: the offset is inside of the chunk.
         unsafe { chunk.cast::<u8>().add(offset) }
     }
 
-    /// Gives back the memory of the free runs that are whole. Returns how many more take none.
+    /// Purges the free runs that still have memory. Returns the number of runs purged.
     ///
     /// # Safety
-    /// The chunk is live, and the caller holds the lock of the chunks.
+    /// The chunk must be live, and the caller must hold the lock of the chunks.
     pub(super) unsafe fn purge(chunk: NonNull<Chunk>) -> usize {
-        // SAFETY: what is free belongs to the lock of the chunks (SLAB-2).
+        // SAFETY: the lock of the chunks, which the caller holds, guards free runs (SLAB-2).
         let (free, purged) = unsafe { ((*chunk.as_ptr()).free, &mut (*chunk.as_ptr()).purged) };
         let before = purged.count_ones();
         if before == 0 {
-            // Or the system, which looks for huge pages to make, gives all of the chunk memory
+            // Otherwise the system, which looks for huge pages to make, would fill the whole chunk
             // again.
             memory::set_huge(chunk.cast(), false);
         }
@@ -112,12 +112,12 @@ impl Chunk {
         (purged.count_ones() - before) as usize
     }
 
-    /// Notes that a free run is to be used. Returns `true` if it took no memory.
+    /// Marks a free run as about to be used. Returns `true` if it was purged.
     ///
     /// # Safety
-    /// The chunk is live, and the caller holds the lock of the chunks.
+    /// The chunk must be live, and the caller must hold the lock of the chunks.
     pub(super) unsafe fn unpurge(chunk: NonNull<Chunk>, run: u32) -> bool {
-        // SAFETY: what is free belongs to the lock of the chunks (SLAB-2).
+        // SAFETY: the lock of the chunks, which the caller holds, guards free runs (SLAB-2).
         let purged = unsafe { &mut (*chunk.as_ptr()).purged };
         let was_purged = *purged >> run & 1 == 1;
         *purged &= !(1 << run);
@@ -127,18 +127,17 @@ impl Chunk {
         was_purged
     }
 
-    /// Notes that a block goes to the user (`true`) or comes back, and stops the program if it was
-    /// there already.
+    /// Marks a block as used (`true`) or free, and aborts the program if it was so already.
     ///
     /// # Safety
-    /// The block lies in a live chunk.
+    /// The block must be in a live chunk.
     #[cfg(debug_assertions)]
     pub(super) unsafe fn mark(block: NonNull<u8>, live: bool) {
         use std::sync::atomic::Ordering::Relaxed;
         let chunk = Chunk::of(block);
         let place = (block.addr().get() - chunk.addr().get()) / SMALLEST;
         let bit = 1 << (place % BITS);
-        // SAFETY: the caller says that the chunk is live (SLAB-5); the words are atomic.
+        // SAFETY: the caller promises that the chunk is live (SLAB-5); the words are atomic.
         let word = unsafe { &(*chunk.as_ptr()).live[place / BITS] };
         let before = if live {
             word.fetch_or(bit, Relaxed)
@@ -154,61 +153,61 @@ impl Chunk {
     }
 }
 
-/// The description of a run that serves a class; means nothing while the run is free.
+/// The description of a run that serves a class; meaningless while the run is free.
 #[repr(C, align(64))]
 pub(super) struct Run {
     links: Links<Run>,
     first: NonNull<u8>,
-    /// Bytes of a block.
+    /// Size of a block in bytes.
     size: u32,
     /// Number of blocks.
     capacity: u16,
     used: u16,
-    /// No word of `bits` before this one has a free block.
+    /// Index of a word: no word of `bits` before it has a free block.
     hint: u16,
-    /// The list of the pool that the run is in, or [`GROUPS`] if in none.
+    /// The pool's list that the run is in, or [`GROUPS`] if it is in none.
     pub group: u8,
     /// The used blocks, one bit each.
     bits: [u64; RUN / SMALLEST / BITS],
 }
 
-// SAFETY: `links` gives the field of that name, which is always the first one.
+// SAFETY: `links` returns the field of that name, which is always the first one.
 unsafe impl Linked for Run {
     unsafe fn links(run: NonNull<Self>) -> *mut Links<Self> {
-        // SAFETY: the caller says that the run is live, and so is the chunk that it is in (SLAB-5).
+        // SAFETY: the caller promises that the run is live, and so is its chunk (SLAB-5).
         unsafe { &raw mut (*run.as_ptr()).links }
     }
 }
 
 impl Run {
-    /// The run that holds a block.
+    /// Returns the run that holds a block.
     ///
     /// # Safety
-    /// The block lies in a live chunk.
+    /// The block must be in a live chunk.
     pub(super) unsafe fn of(block: NonNull<u8>) -> NonNull<Run> {
         let chunk = Chunk::of(block);
         let run = (block.addr().get() - chunk.addr().get()) / RUN;
-        // SAFETY: the caller says that the block lies in a live chunk (SLAB-5), so its offset is
+        // SAFETY: the caller promises that the block is in a live chunk (SLAB-5), so its offset is
         // below `CHUNK` and the number of its run below `RUNS`.
         unsafe { Chunk::run(chunk, run) }
     }
 
-    /// The index of a run in its chunk.
+    /// Returns the index of a run in its chunk.
     pub(super) fn index(run: NonNull<Run>) -> usize {
         let offset = run.addr().get() - Chunk::of(run).addr().get();
         (offset - std::mem::offset_of!(Chunk, runs)) / size_of::<Run>()
     }
 
-    /// Makes a free run serve `class`. All of its blocks are free.
+    /// Makes a free run serve `class`. All its blocks are free.
     ///
     /// # Safety
-    /// The run is in a live chunk, and no other thread touches it.
+    /// The run must be in a live chunk, and no other thread may access it.
     pub(super) unsafe fn begin(run: NonNull<Run>, class: Class) {
         let first = Chunk::first(Chunk::of(run), Run::index(run));
         let bytes = RUN - first.addr().get() % RUN;
-        // SAFETY: the caller says that no other thread touches the run, so its description is ours
-        // (SLAB-2). Its links and its bits are valid already: they were zero in the beginning, and
-        // all bits are zero again when a run becomes free.
+        // SAFETY: the caller promises that no other thread accesses the run, so its description is
+        // ours (SLAB-2). Its links and its bits are valid already: they were zero in the beginning,
+        // and all bits are zero again when a run becomes free.
         let run = unsafe { &mut *run.as_ptr() };
         run.first = first;
         run.size = class.size() as u32;
@@ -218,8 +217,8 @@ impl Run {
         run.group = GROUPS as u8;
     }
 
-    /// Fills `out` with free blocks by ascending address, as far as there are any, and says how
-    /// many that were.
+    /// Fills `out` with free blocks by ascending address, as far as possible, and returns their
+    /// number.
     pub(super) fn take(&mut self, out: &mut [*mut u8]) -> usize {
         let words = usize::from(self.capacity).div_ceil(BITS);
         let mut taken = 0;
@@ -231,7 +230,7 @@ impl Run {
                 self.hint += 1;
                 continue;
             }
-            // All free blocks of a word that follow each other, with one change of it.
+            // Adjacent free blocks of a word are taken with one change of it.
             let free = (self.bits[word] >> bit).trailing_zeros() as usize;
             let count = free
                 .min(BITS - bit)
@@ -239,7 +238,7 @@ impl Run {
                 .min(out.len() - taken);
             self.bits[word] |= (u64::MAX >> (BITS - count)) << bit;
             for (at, block) in out[taken..taken + count].iter_mut().enumerate() {
-                // SAFETY: a place below the capacity is inside of the run.
+                // SAFETY: a block below the capacity is inside the run.
                 *block = unsafe { self.first.as_ptr().add((place + at) * self.size as usize) };
             }
             taken += count;
@@ -248,7 +247,7 @@ impl Run {
         taken
     }
 
-    /// Takes a block back.
+    /// Takes back a block.
     pub(super) fn put(&mut self, block: NonNull<u8>) {
         let offset = block.addr().get().wrapping_sub(self.first.addr().get());
         let size = self.size as usize;
@@ -271,7 +270,8 @@ impl Run {
         self.size as usize == class.size()
     }
 
-    /// The list that the run should be in: the higher, the fuller. [`GROUPS`] for a full run.
+    /// Returns the list that the run should be in: the higher, the fuller. [`GROUPS`] for a full
+    /// run.
     pub(super) fn fullness(&self) -> u8 {
         (u32::from(self.used) * GROUPS as u32 / u32::from(self.capacity)) as u8
     }

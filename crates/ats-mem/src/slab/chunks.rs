@@ -1,4 +1,4 @@
-//! All chunks, by how many of their runs are free.
+//! All chunks, by their number of free runs.
 
 use super::chunk::{Chunk, RUN, RUNS, Run};
 use super::class::Class;
@@ -11,9 +11,9 @@ pub(super) struct Chunks {
     by_free: [List<Chunk>; RUNS + 1],
     mapped: usize,
     purged_runs: usize,
-    /// Chunks all of whose runs are free.
+    /// Number of chunks whose runs are all free.
     free: usize,
-    /// The number of these that are kept, besides one.
+    /// Number of free chunks that are kept, besides one.
     kept: usize,
 }
 
@@ -28,27 +28,27 @@ impl Chunks {
         }
     }
 
-    /// Chunks all of whose runs are free.
+    /// Returns the number of chunks whose runs are all free.
     pub(super) fn free(&self) -> usize {
         self.free
     }
 
-    /// The number of free chunks that are retained, besides one.
+    /// Returns the number of free chunks that are retained, besides one, to be changed.
     pub(super) fn retained_limit(&mut self) -> &mut usize {
         &mut self.kept
     }
 
-    /// The number of bytes that are reserved.
+    /// Returns the number of bytes that are reserved.
     pub(super) fn reserved_bytes(&self) -> usize {
         self.mapped * CHUNK - self.purged_runs * RUN
     }
 
-    /// A run for `class`, from the chunk with the fewest free runs, so that others can drain. None
-    /// if there is none.
+    /// Takes a run for `class`, from the chunk with the fewest free runs, so that others can drain.
+    /// Returns `None` if no run is free.
     pub(super) fn take(&mut self, class: Class) -> Option<NonNull<Run>> {
         let chunk = self.by_free[1..].iter().find_map(List::first)?;
         // SAFETY: chunks in lists are live, and their free runs are ours (SLAB-2). The chunk has a
-        // free run, being in a list above 0.
+        // free run, because it is in a list above 0.
         unsafe {
             let free = (*chunk.as_ptr()).free;
             let index = free.trailing_zeros();
@@ -63,11 +63,11 @@ impl Chunks {
     /// Adds a chunk.
     ///
     /// # Safety
-    /// It comes from [`Chunk::map`] and was not added before.
+    /// The chunk must come from [`Chunk::map`] and must not have been added before.
     pub(super) unsafe fn add(&mut self, chunk: NonNull<Chunk>) {
         self.mapped += 1;
         self.free += 1;
-        // SAFETY: the chunk is new, so in no list; it is unmapped only by `unmap` (SLAB-5).
+        // SAFETY: the chunk is new, so it is in no list; only `unmap` unmaps it (SLAB-5).
         unsafe { self.by_free[RUNS].push(chunk) };
     }
 
@@ -97,8 +97,8 @@ impl Chunks {
         }
     }
 
-    /// Unmaps all free chunks and thins out chunks of which at least half is free. Less is not
-    /// worth it: a chunk that has lost a part of its memory has lost its huge page.
+    /// Unmaps all free chunks and purges chunks of which at least half is free. Less is not
+    /// worthwhile: a chunk that has lost a part of its memory has lost its huge page.
     pub(super) fn trim(&mut self) {
         while let Some(chunk) = self.by_free[RUNS].first() {
             // SAFETY: all runs of a chunk in this list are free (SLAB-5).
@@ -112,9 +112,9 @@ impl Chunks {
     }
 
     /// # Safety
-    /// The chunk is ours and all of its runs are free.
+    /// The chunk must be ours, and all its runs must be free.
     unsafe fn unmap(&mut self, chunk: NonNull<Chunk>) {
-        // SAFETY: a chunk that is all free is in the last list, and by SLAB-5 no block in it is in
+        // SAFETY: a chunk without used runs is in the last list, and by SLAB-5 no block in it is in
         // use.
         unsafe {
             self.by_free[RUNS].remove(chunk);
@@ -126,9 +126,9 @@ impl Chunks {
     }
 
     /// # Safety
-    /// The chunk is one of ours.
+    /// The chunk must be one of ours.
     unsafe fn set_free(&mut self, chunk: NonNull<Chunk>, free: u32) {
-        // SAFETY: our chunks are live (SLAB-5), and each is in the list that its free runs say.
+        // SAFETY: our chunks are live (SLAB-5), and each is in the list of its number of free runs.
         unsafe {
             let before = (*chunk.as_ptr()).free;
             self.by_free[before.count_ones() as usize].remove(chunk);

@@ -1,31 +1,31 @@
-//! The sizes of blocks.
+//! Size classes of blocks.
 //!
-//! Multiples of 8 where records are many and small, then of 16, then in steps of about an eighth to
-//! a quarter. Above 512 all are multiples of 64, so that a request for whole cache lines gets a
-//! size of whole cache lines and, since runs begin at a cache line, starts at one. Above 2 KiB,
-//! each is the largest of which as many fit in a run.
+//! Sizes are multiples of 8 where records are many and small, then of 16, then they increase by
+//! about an eighth to a quarter. Above 512 all are multiples of 64, so that a request for whole
+//! cache lines gets whole cache lines and, because runs begin at a cache line, starts at one. Above
+//! 2 KiB, each is the largest of which the same number fits in a run.
 //!
-//! One class more is for what passes: see [`PASSING`].
+//! One more class is for short-lived blocks: see [`PASSING`].
 
 /// The smallest size.
 pub(super) const SMALLEST: usize = 16;
-/// The largest request that is served from slabs.
+/// The largest request served from slabs.
 pub const LARGEST: usize = 16 << 10;
 /// The number of classes.
 pub(super) const CLASSES: usize = LASTING + 1;
-/// The number of those for what stays: one for each size.
+/// Number of classes for long-lived blocks: one for each size.
 const LASTING: usize = FINE + MIDDLE + COARSE.len();
-/// The size of blocks for what passes.
+/// Size of short-lived blocks.
 pub(super) const PASSING_BYTES: usize = 40;
-/// The class of blocks for what is there for a while only. They lie in chunks of their own.
+/// The class of short-lived blocks, which have chunks of their own.
 pub(super) const PASSING: Class = Class::new(LASTING);
 
-/// All sizes are multiples of this.
+/// The unit of all sizes.
 const UNIT: usize = 8;
-/// Up to here, all multiples of [`UNIT`] are sizes.
+/// Limit up to which all multiples of [`UNIT`] are sizes.
 const FINE_MAX: usize = 128;
 const FINE: usize = (FINE_MAX - SMALLEST) / UNIT + 1;
-/// From there up to here, all multiples of 16.
+/// Limit up to which further sizes are multiples of 16.
 const MIDDLE_MAX: usize = 512;
 const MIDDLE: usize = (MIDDLE_MAX - FINE_MAX) / 16;
 const COARSE: [u16; 27] = [
@@ -34,10 +34,10 @@ const COARSE: [u16; 27] = [
 ];
 const SIZES: [u16; CLASSES] = sizes();
 
-/// Most bytes of one size in the cache of a thread, if that is two blocks.
+/// Largest number of bytes of one size in the cache of a thread, but at least two blocks.
 const CACHE_BYTES: usize = 16 << 10;
-/// Most blocks of one size in the cache of a thread. Half of them are taken at once: so many that
-/// threads which fill tables side by side seldom meet in a pool.
+/// Largest number of blocks of one size in the cache of a thread. Half of them are taken at once:
+/// enough that threads that fill tables concurrently seldom contend for a pool.
 pub(super) const CACHE_BLOCKS: usize = 256;
 
 /// The class of each number of units.
@@ -48,7 +48,7 @@ const CLASS_OF_UNITS: [u8; LARGEST / UNIT + 1] = class_of_units();
 pub(super) struct Class(u8);
 
 impl Class {
-    /// The least class for `bytes` bytes, if there is one.
+    /// Returns the smallest class for `bytes` bytes, if there is one.
     #[inline]
     pub(super) fn of(bytes: usize) -> Option<Self> {
         if bytes > LARGEST {
@@ -62,12 +62,12 @@ impl Class {
         Class(index as u8)
     }
 
-    /// Returns `true` if it is [`PASSING`].
+    /// Returns `true` if this is [`PASSING`].
     pub(super) fn is_passing(self) -> bool {
         self == PASSING
     }
 
-    /// A number below [`CLASSES`].
+    /// Returns a number below [`CLASSES`].
     #[inline]
     pub(super) fn index(self) -> usize {
         self.0 as usize
@@ -78,7 +78,8 @@ impl Class {
         SIZES[self.index()] as usize
     }
 
-    /// Most blocks of this class in the cache of a thread; even, at most [`CACHE_BLOCKS`].
+    /// Returns the largest number of blocks of this class in the cache of a thread; even, at most
+    /// [`CACHE_BLOCKS`].
     #[inline]
     pub(super) fn cache_limit(self) -> usize {
         const LIMITS: [u16; CLASSES] = limits();

@@ -1,5 +1,5 @@
-//! Doubly linked lists whose links are in the nodes. The nodes are live (SLAB-5), and touched under
-//! the lock that guards the list (SLAB-2).
+//! Doubly linked lists whose links are in the nodes. The nodes are live (SLAB-5), and accessed
+//! under the lock that guards the list (SLAB-2).
 
 use std::ptr::NonNull;
 
@@ -12,22 +12,22 @@ pub(super) struct Links<T> {
 /// An element of a list.
 ///
 /// # Safety
-/// `links` gives the same place each time, inside the node.
+/// `links` must return the same address each time, inside the node.
 pub(super) unsafe trait Linked: Sized {
-    /// The links of a node.
+    /// Returns the links of a node.
     ///
     /// # Safety
-    /// `node` points to a live node.
+    /// `node` must point to a live node.
     unsafe fn links(node: NonNull<Self>) -> *mut Links<Self>;
 }
 
-/// A list; the last that was pushed comes first. Code that has exclusive access to the list also
+/// A list; the last node pushed comes first. Code that has exclusive access to the list also
 /// has exclusive access to the links of all its nodes.
 pub(super) struct List<T> {
     first: Option<NonNull<T>>,
 }
 
-// SAFETY: the list owns the links of its nodes (SLAB-2), and pointers may go to other threads.
+// SAFETY: the list owns the links of its nodes (SLAB-2), and pointers may move to other threads.
 unsafe impl<T> Send for List<T> {}
 
 impl<T: Linked> List<T> {
@@ -40,10 +40,10 @@ impl<T: Linked> List<T> {
     }
 
     /// # Safety
-    /// `node` is live, in no list, and stays live as long as it is in this one.
+    /// `node` must be live, in no list, and stay live as long as it is in this one.
     pub(super) unsafe fn push(&mut self, node: NonNull<T>) {
-        // SAFETY: the caller says that the new node is live, and the one who pushed the old first
-        // node has said so of that (SLAB-5). The links belong to the holder of the lock of this
+        // SAFETY: the caller promises that the new node is live, and so did the caller that pushed
+        // the old first node (SLAB-5). The links belong to the holder of the lock of this
         // list (SLAB-2).
         unsafe {
             T::links(node).write(Links {
@@ -58,7 +58,7 @@ impl<T: Linked> List<T> {
     }
 
     /// # Safety
-    /// `node` is in this list.
+    /// `node` must be in this list.
     pub(super) unsafe fn remove(&mut self, node: NonNull<T>) {
         // SAFETY: a node in the list is live and so are its neighbours (SLAB-5).
         unsafe {

@@ -1,25 +1,25 @@
-//! Memory of the system: aligned chunks of 2 MiB, backed by huge pages where there are any.
+//! Memory of the system: aligned chunks of 2 MiB, backed by huge pages if possible.
 
 use std::ptr::NonNull;
 
 pub(crate) use system::prefer_huge_pages;
 pub(super) use system::{map_block, populate, purge, set_huge, unmap, unmap_block};
 
-/// Blocks lie below this address, so that 48 bits tell where one is and the rest of a word is free
-/// for other things.
+/// Limit of the addresses of blocks, so that 48 bits hold an address and the rest of a word is free
+/// for other data.
 pub const ADDRESS_LIMIT: usize = 1 << 48;
 
-/// Bytes of a chunk: a huge page of the common processors.
+/// Size of a chunk in bytes: that of a huge page of common processors.
 pub(super) const CHUNK: usize = 2 << 20;
 
-/// Returns `true` if the whole block lies below the limit.
+/// Returns `true` if the whole block is below the limit.
 pub(super) fn is_low(block: NonNull<u8>, bytes: usize) -> bool {
     let address = block.addr().get();
     address < ADDRESS_LIMIT && bytes <= ADDRESS_LIMIT - address
 }
 
-/// An aligned chunk of zeros, or nothing if the system has no memory, or none at addresses that
-/// blocks may have.
+/// Maps an aligned chunk of zeros. Returns `None` if the system has no memory, or none below the
+/// limit.
 pub(super) fn map() -> Option<NonNull<u8>> {
     let chunk = system::map()?;
     if is_low(chunk, CHUNK) {
@@ -38,10 +38,10 @@ mod system {
     use libc::{PROT_READ, PROT_WRITE, madvise, mmap, munmap};
     use std::ptr;
 
-    /// An aligned chunk of zeros, or nothing if the system has no memory.
+    /// Maps an aligned chunk of zeros. Returns `None` if the system has no memory.
     pub(super) fn map() -> Option<NonNull<u8>> {
         // The kernel places a mapping next to the last one, so after the first chunk a mapping of
-        // the right size is often aligned by itself.
+        // the right size is often already aligned.
         let exact = map_bytes(CHUNK)?;
         if exact.addr().get().is_multiple_of(CHUNK) {
             set_huge(exact, true);
@@ -58,32 +58,32 @@ mod system {
         Some(chunk)
     }
 
-    /// Gives a chunk back.
+    /// Unmaps a chunk.
     ///
     /// # Safety
-    /// `chunk` comes from [`map`] and is not used afterwards.
+    /// `chunk` must come from [`map`] and must not be used afterwards.
     pub(in super::super) unsafe fn unmap(chunk: NonNull<u8>) {
         unmap_bytes(chunk, CHUNK);
     }
 
-    /// Gives back the memory of a part of a chunk, which stays usable but loses its content. Says
-    /// whether that was possible.
+    /// Returns the memory of a part of a chunk to the system; the part stays usable but loses its
+    /// content. Returns `true` on success.
     ///
     /// # Safety
-    /// The part lies within a chunk from [`map`], and its content is not needed.
+    /// The part must be within a chunk from [`map`], and its content must not be needed.
     pub(in super::super) unsafe fn purge(start: NonNull<u8>, bytes: usize) -> bool {
-        // SAFETY: the caller says that the range lies within a chunk of ours and that its content
+        // SAFETY: the caller promises that the range is within a chunk of ours and that its content
         // is not needed.
         unsafe { madvise(start.as_ptr().cast(), bytes, MADV_DONTNEED) == 0 }
     }
 
-    /// Has the system find the memory of a chunk now, where it can be asked to (Linux 5.14).
+    /// Has the system back a chunk with memory now, if it supports that (Linux 5.14).
     pub(in super::super) fn populate(chunk: NonNull<u8>) {
         // SAFETY: the chunk is a mapping of our own, whose content this does not change.
         unsafe { madvise(chunk.as_ptr().cast(), CHUNK, MADV_POPULATE_WRITE) };
     }
 
-    /// A mapping for one block, if there is memory at addresses that blocks may have.
+    /// Maps memory for one block, if there is memory below the limit.
     pub(in super::super) fn map_block(bytes: usize) -> Option<NonNull<u8>> {
         let block = map_bytes(bytes)?;
         if super::is_low(block, bytes) {
@@ -93,10 +93,10 @@ mod system {
         None
     }
 
-    /// Gives a block back.
+    /// Unmaps a block.
     ///
     /// # Safety
-    /// It comes from [`map_block`] with the same size and is not used afterwards.
+    /// The block must come from [`map_block`] with the same size and must not be used afterwards.
     pub(in super::super) unsafe fn unmap_block(block: NonNull<u8>, bytes: usize) {
         unmap_bytes(block, bytes);
     }
@@ -104,7 +104,8 @@ mod system {
     fn map_bytes(bytes: usize) -> Option<NonNull<u8>> {
         let protection = PROT_READ | PROT_WRITE;
         let flags = MAP_PRIVATE | MAP_ANONYMOUS;
-        // SAFETY: a new anonymous mapping at a place of the kernel's choice touches nothing.
+        // SAFETY: a new anonymous mapping at an address chosen by the kernel affects no other
+        // memory.
         let start = unsafe { mmap(ptr::null_mut(), bytes, protection, flags, -1, 0) };
         if start == MAP_FAILED {
             return None;
@@ -112,33 +113,33 @@ mod system {
         NonNull::new(start.cast())
     }
 
-    /// Only ever called with whole pages that were mapped here and are not in use.
+    /// Unmaps whole pages that were mapped here and are not in use.
     fn unmap_bytes(start: NonNull<u8>, bytes: usize) {
         if bytes > 0 {
-            // SAFETY: these are whole pages that were mapped here and are not in use. Failure (the
-            // kernel cannot split one more mapping) leaks the part.
+            // SAFETY: callers pass whole pages that were mapped here and are not in use. A failure
+            // (the kernel cannot split another mapping) leaks the part.
             unsafe { munmap(start.as_ptr().cast(), bytes) };
         }
     }
 
-    /// Asks the system to back a large allocation by huge pages where it has whole ones, for the
-    /// same reason as chunks have them.
+    /// Asks the system to back the whole huge pages of a large allocation by huge pages, as for
+    /// chunks.
     pub(crate) fn prefer_huge_pages(start: *mut u8, bytes: usize) {
         let before = start.addr().next_multiple_of(CHUNK) - start.addr();
         let whole = bytes.saturating_sub(before) / CHUNK * CHUNK;
         if whole > 0 {
-            // SAFETY: the range lies within an allocation of the caller; how its pages are backed
-            // changes nothing for the code that uses it.
+            // SAFETY: the range is within an allocation of the caller, and the kind of its pages
+            // makes no difference to the code that uses it.
             unsafe { madvise(start.wrapping_add(before).cast(), whole, MADV_HUGEPAGE) };
         }
     }
 
-    /// Says whether a chunk should be a huge page. If so, the system may make one of it at any
-    /// time, also of a chunk of which parts were [purged](purge): these take memory again then.
+    /// Sets whether a chunk should be a huge page. If so, the system may make it one at any time,
+    /// even if parts were [purged](purge): these take memory again then.
     pub(in super::super) fn set_huge(chunk: NonNull<u8>, huge: bool) {
         let advice = if huge { MADV_HUGEPAGE } else { MADV_NOHUGEPAGE };
         // SAFETY: advice about a mapping of our own. A kernel without huge pages refuses, and the
-        // chunk has small ones then.
+        // chunk has small pages then.
         unsafe { madvise(chunk.as_ptr().cast(), CHUNK, advice) };
     }
 }
@@ -153,46 +154,46 @@ mod system {
         Err(_) => panic!("the size of a chunk is a power of two"),
     };
 
-    /// An aligned chunk of zeros, or nothing if the system has no memory.
+    /// Allocates an aligned chunk of zeros. Returns `None` if the system has no memory.
     pub(super) fn map() -> Option<NonNull<u8>> {
         // SAFETY: the layout is not empty.
         NonNull::new(unsafe { alloc_zeroed(LAYOUT) })
     }
 
-    /// Gives a chunk back.
+    /// Frees a chunk.
     ///
     /// # Safety
-    /// `chunk` comes from [`map`] and is not used afterwards.
+    /// `chunk` must come from [`map`] and must not be used afterwards.
     pub(in super::super) unsafe fn unmap(chunk: NonNull<u8>) {
-        // SAFETY: the caller says that the chunk comes from `map`, which allocates with this
-        // layout, and is not used afterwards.
+        // SAFETY: the caller promises that the chunk comes from `map`, which allocates with this
+        // layout, and that it is not used afterwards.
         unsafe { dealloc(chunk.as_ptr(), LAYOUT) };
     }
 
-    /// There is no portable way to ask for that.
+    /// Does nothing: no portable function does this.
     pub(in super::super) fn populate(_chunk: NonNull<u8>) {}
 
-    /// There is no portable way to ask for memory at certain addresses.
+    /// Returns `None`: no portable function maps memory at certain addresses.
     pub(in super::super) fn map_block(_bytes: usize) -> Option<NonNull<u8>> {
         None
     }
 
-    /// Nothing comes from [`map_block`].
+    /// Does nothing, because [`map_block`] returns no block.
     ///
     /// # Safety
-    /// None needed here; the other systems ask for a block of theirs.
+    /// No requirement here; on Linux the block must come from `map_block`.
     pub(in super::super) unsafe fn unmap_block(_block: NonNull<u8>, _bytes: usize) {}
 
-    /// There is no portable way to ask for huge pages.
+    /// Does nothing: no portable function requests huge pages.
     pub(crate) fn prefer_huge_pages(_start: *mut u8, _bytes: usize) {}
 
-    /// Does the same.
+    /// Does nothing, like [`prefer_huge_pages`].
     pub(in super::super) fn set_huge(_chunk: NonNull<u8>, _huge: bool) {}
 
-    /// There is no portable way to give back a part of an allocation.
+    /// Returns `false`: no portable function returns a part of an allocation.
     ///
     /// # Safety
-    /// None needed here; for the other systems the content must not be needed.
+    /// No requirement here; on Linux the content must not be needed.
     pub(in super::super) unsafe fn purge(_start: NonNull<u8>, _bytes: usize) -> bool {
         false
     }

@@ -15,11 +15,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The slab of the program.
 pub(super) static SLAB: Slab = Slab::new();
 
-/// The amount of memory that the blocks of at most [`LARGEST`](super::LARGEST) bytes take; see
+/// The amount of memory in blocks of at most [`LARGEST`](super::LARGEST) bytes; see
 /// [`statistics`](super::statistics).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Statistics {
-    /// Bytes of chunks got from the system and not given back. With huge pages, what is resident.
+    /// Bytes of chunks mapped and not returned to the system. With huge pages, all of it is
+    /// resident.
     pub reserved: usize,
     /// Bytes of blocks in use, by their rounded sizes. Blocks in the caches of threads count.
     pub used: usize,
@@ -29,13 +30,13 @@ pub struct Statistics {
 pub(super) struct Slab {
     pools: [CachePadded<Mutex<Pool>>; CLASSES],
     chunks: Mutex<Chunks>,
-    /// The chunks of blocks for what passes.
+    /// The chunks of short-lived blocks.
     passing: Mutex<Chunks>,
-    /// The number of chunks that are free, to be read without the lock.
+    /// Number of free chunks, readable without the lock.
     free_chunks: AtomicUsize,
 }
 
-/// The chunks of what stays, while they are locked.
+/// The chunks of long-lived blocks, while they are locked.
 struct Locked<'a> {
     chunks: MutexGuard<'a, Chunks>,
     free_chunks: &'a AtomicUsize,
@@ -56,8 +57,8 @@ struct Pool {
     used: usize,
 }
 
-/// Locks the data, which a panic never leaves half changed: nothing under the lock can panic but by
-/// a bug that the next user runs into as well.
+/// Locks the data. Poisoning is ignored: code under the lock panics only because of a bug that the
+/// next user would hit as well.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     ats_sync::count::lock(mutex).unwrap_or_else(PoisonError::into_inner)
 }
@@ -79,7 +80,7 @@ impl Slab {
         }
     }
 
-    /// Does something with the chunks of a class, under their lock.
+    /// Calls `act` with the chunks of a class, under their lock.
     fn with_chunks<T>(&self, class: Class, act: impl FnOnce(&mut Chunks) -> T) -> T {
         match class.is_passing() {
             true => act(&mut lock(&self.passing)),
@@ -87,7 +88,7 @@ impl Slab {
         }
     }
 
-    /// A run, of a new chunk if need be.
+    /// Takes a run, from a new chunk if needed.
     fn run(&self, class: Class) -> NonNull<Run> {
         loop {
             if let Some(run) = self.with_chunks(class, |chunks| chunks.take(class)) {
@@ -99,12 +100,12 @@ impl Slab {
         }
     }
 
-    /// The approximate number of chunks that are free.
+    /// Returns the approximate number of free chunks.
     pub(super) fn free_chunks(&self) -> usize {
         self.free_chunks.load(Ordering::Relaxed)
     }
 
-    /// Maps chunks until so many are free.
+    /// Maps chunks until `chunks` are free.
     pub(super) fn prepare(&self, chunks: usize) {
         while self.chunks().chunks.free() < chunks {
             let chunk = map();
@@ -121,7 +122,7 @@ impl Slab {
         chunks.unmap_surplus();
     }
 
-    /// Fills `out` with blocks; those of one run come by ascending address.
+    /// Fills `out` with blocks; those of one run are in address order.
     pub(super) fn take(&self, class: Class, out: &mut [*mut u8]) {
         let mut pool = lock(&self.pools[class.index()]);
         let mut taken = 0;
@@ -137,16 +138,17 @@ impl Slab {
         pool.used += taken;
     }
 
-    /// Takes blocks back.
+    /// Takes back blocks.
     ///
     /// # Safety
-    /// They come from [`take`](Slab::take) with the same class and are not used afterwards.
+    /// The blocks must come from [`take`](Slab::take) with the same class and must not be used
+    /// afterwards.
     pub(super) unsafe fn put(&self, class: Class, blocks: &[*mut u8]) {
         let mut pool = lock(&self.pools[class.index()]);
         pool.used -= blocks.len();
         for block in blocks {
-            // SAFETY: the caller says that the block comes from `take` with the same class, so it
-            // is in a run of our class, whose lock we hold (SLAB-2).
+            // SAFETY: the caller promises that the block comes from `take` with the same class, so
+            // it is in a run of our class, whose lock we hold (SLAB-2).
             unsafe {
                 let block = NonNull::new_unchecked(*block);
                 let run = Run::of(block);
@@ -179,7 +181,7 @@ impl Slab {
     }
 }
 
-/// A new chunk. Mapped without a lock: the first access to it may take the system milliseconds.
+/// Maps a new chunk, without a lock: the first access to it may take milliseconds.
 fn map() -> NonNull<Chunk> {
     Chunk::map().unwrap_or_else(|| handle_alloc_error(Layout::new::<[u8; CHUNK]>()))
 }
@@ -199,9 +201,9 @@ impl Pool {
     /// Moves a run to the list of its fullness.
     ///
     /// # Safety
-    /// The run serves the class of this pool.
+    /// The run must serve the class of this pool.
     unsafe fn regroup(&mut self, run: NonNull<Run>) {
-        // SAFETY: a run of this class is live and ours while the pool is (SLAB-2).
+        // SAFETY: a run of this class is live, and ours while we hold the pool (SLAB-2).
         unsafe {
             let group = (*run.as_ptr()).fullness();
             if group != (*run.as_ptr()).group {
@@ -214,13 +216,13 @@ impl Pool {
         }
     }
 
-    /// Takes a run out of its list, if it is in one.
+    /// Removes a run from its list, if it is in one.
     ///
     /// # Safety
-    /// The run serves the class of this pool.
+    /// The run must serve the class of this pool.
     unsafe fn forget(&mut self, run: NonNull<Run>) {
-        // SAFETY: a run of this class is live and ours while the pool is (SLAB-2); `group` says
-        // which list it is in.
+        // SAFETY: a run of this class is live, and ours while we hold the pool (SLAB-2); `group` is
+        // the list it is in.
         unsafe {
             if let Some(list) = self.groups.get_mut(usize::from((*run.as_ptr()).group)) {
                 list.remove(run);

@@ -1,13 +1,12 @@
-//! A slice in a block, which several owners share.
+//! Shared slices, in blocks of the slab.
 //!
-//! It is what `Arc<[T]>` is, where many of them come and go, as in a cache: in the memory of the
-//! system those would lie between others of other lengths, and what they leave is room that nothing
-//! fits in.
+//! Like `Arc<[T]>`, for uses with much turnover, such as a cache: in the memory of the system such
+//! slices would be mixed with others of other lengths, and leave unusable gaps.
 //!
 //! # Invariants
 //! - SHARED-1. The count at the start of the block is the number of owners. The last one frees the
 //!   block.
-//! - SHARED-2. The elements are written before there is an owner, and never after.
+//! - SHARED-2. The elements are written before there is an owner, and never afterwards.
 
 use super::block::{allocate, block_size, free};
 use ats_sync::count::atomic::{AtomicUsize, Ordering, fence};
@@ -20,24 +19,24 @@ use std::slice;
 
 /// A slice of values without destructors, shared by its owners. A clone is another owner.
 ///
-/// The length is with the owner, so it is known without an access to the block.
+/// The length is in the owner, so reading it does not access the block.
 pub struct SharedSlice<T: Copy> {
     owners: NonNull<AtomicUsize>,
     len: usize,
     elements: PhantomData<T>,
 }
 
-// SAFETY: owners on several threads read the same elements (SHARED-2), and one of them, on any
-// thread, ends them.
+// SAFETY: owners on several threads read the same elements (SHARED-2), and the last of them, on any
+// thread, frees them.
 unsafe impl<T: Copy + Send + Sync> Send for SharedSlice<T> {}
-// SAFETY: a shared owner gives shared access to the elements, and other owners of them.
+// SAFETY: a shared owner gives only shared access to the elements, and further owners.
 unsafe impl<T: Copy + Send + Sync> Sync for SharedSlice<T> {}
 
 impl<T: Copy> SharedSlice<T> {
-    /// The place at which the elements begin in the block.
+    /// Offset of the elements in the block.
     const START: usize = size_of::<AtomicUsize>().next_multiple_of(align_of::<T>());
-    /// A block whose size is a multiple of this is aligned to it, up to 64, and to that of the
-    /// count in any case.
+    /// The multiple to which block sizes are rounded: a block whose size is a multiple of it is
+    /// aligned to it, up to 64, and always to the count.
     const ALIGN: usize = {
         assert!(
             align_of::<T>() <= 64,
@@ -50,7 +49,7 @@ impl<T: Copy> SharedSlice<T> {
         }
     };
 
-    /// Bytes of a block for so many elements.
+    /// Returns the size of a block for `len` elements.
     fn block_bytes(len: usize) -> usize {
         let bytes = len.checked_mul(size_of::<T>());
         let bytes = bytes.and_then(|bytes| bytes.checked_add(Self::START));
@@ -59,7 +58,7 @@ impl<T: Copy> SharedSlice<T> {
             .expect("what is in memory is not longer than memory")
     }
 
-    /// Bytes of memory. O(1).
+    /// Returns the bytes of memory. O(1).
     #[must_use]
     pub fn bytes(&self) -> usize {
         block_size(Self::block_bytes(self.len))
@@ -67,11 +66,11 @@ impl<T: Copy> SharedSlice<T> {
 }
 
 impl<T: Copy> From<&[T]> for SharedSlice<T> {
-    /// The first owner of a copy. O(n).
+    /// Copies the elements, and returns the first owner. O(n).
     fn from(elements: &[T]) -> Self {
         let owners = allocate(Self::block_bytes(elements.len())).cast::<AtomicUsize>();
-        // SAFETY: the block, which no other code has, has room for the count and the elements, and
-        // is aligned for both.
+        // SAFETY: the block is new, has room for the count and the elements, and is aligned for
+        // both.
         unsafe {
             owners.write(AtomicUsize::new(1));
             let start = owners.cast::<u8>().add(Self::START).cast::<T>();
@@ -101,12 +100,11 @@ impl<T: Copy> Default for SharedSlice<T> {
 impl<T: Copy> Clone for SharedSlice<T> {
     #[inline]
     fn clone(&self) -> Self {
-        // SAFETY: there is an owner, this one, so the block lives (SHARED-1).
+        // SAFETY: `self` is an owner, so the block is alive (SHARED-1).
         let owners = unsafe { self.owners.as_ref() };
-        // Relaxed: the new owner comes from this one, which has seen the elements.
+        // Relaxed: the new owner comes from this one, which sees the elements.
         if owners.fetch_add(1, Ordering::Relaxed) > isize::MAX as usize {
-            // With more forgotten owners than that, the count would begin anew, and the block would
-            // be freed too early.
+            // More leaked owners could make the count wrap, and the block would be freed too early.
             abort();
         }
         SharedSlice {
@@ -120,14 +118,13 @@ impl<T: Copy> Clone for SharedSlice<T> {
 impl<T: Copy> Drop for SharedSlice<T> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: there is an owner, this one, so the block lives (SHARED-1).
+        // SAFETY: `self` is an owner, so the block is alive (SHARED-1).
         let owners = unsafe { self.owners.as_ref() };
-        // Release, and Acquire by the last: what the others have read, they have read before it is
-        // freed.
+        // Release, and acquire by the last owner: all reads of the others come before the freeing.
         if owners.fetch_sub(1, Ordering::Release) == 1 {
             fence(Ordering::Acquire);
-            // SAFETY: that was the last owner (SHARED-1), and the block was allocated with as many
-            // bytes.
+            // SAFETY: this was the last owner (SHARED-1), and the block was allocated with this
+            // many bytes.
             unsafe { free(self.owners.cast(), Self::block_bytes(self.len)) };
         }
     }
@@ -138,9 +135,8 @@ impl<T: Copy> Deref for SharedSlice<T> {
 
     #[inline]
     fn deref(&self) -> &[T] {
-        // SAFETY: there is an owner, this one, so the block lives (SHARED-1), and its elements are
-        // written and do not change (SHARED-2). There are so many of them: the length is that of
-        // `from`.
+        // SAFETY: `self` is an owner, so the block is alive (SHARED-1), and its elements are
+        // written and do not change (SHARED-2). The length is that of `from`.
         unsafe {
             let start = self.owners.cast::<u8>().add(Self::START).cast::<T>();
             slice::from_raw_parts(start.as_ptr(), self.len)

@@ -1,12 +1,11 @@
-//! Blocks that are too large for the slabs: from the allocator of the system.
+//! Blocks too large for the slabs, from the system allocator.
 //!
 //! # Addresses
-//! All blocks lie below [`ADDRESS_LIMIT`](super::ADDRESS_LIMIT). For mappings that is what systems
-//! do unless asked otherwise: with four levels of page tables there is nothing above, and where
-//! there are more (x86-64 with five levels, AArch64 with 52 bits) one has to ask `mmap` for it. An
-//! allocator, however, may hand out pointers with tags in their upper bits. Such a block is given
-//! back, and replaced by a mapping of its own; these few are remembered, so that [`free`] knows
-//! them.
+//! All blocks are below [`ADDRESS_LIMIT`](super::ADDRESS_LIMIT). For mappings that is the default
+//! of all systems: with four levels of page tables there is no memory above, and with more (x86-64
+//! with five levels, AArch64 with 52 bits) a program has to request it from `mmap`. An allocator,
+//! however, may return pointers with tags in their upper bits. Such a block is freed, and replaced
+//! by a mapping of its own; a set of these few tells [`free`] about them.
 
 use super::memory::{self, is_low};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
@@ -17,11 +16,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Addresses of the blocks that have mappings of their own.
 static MAPPED: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
-/// The number of them: if there are none, [`free`] does not lock the set. A thread that frees a
-/// block has got it from the thread that allocated it, and so sees it counted.
+/// Number of these blocks: if there are none, [`free`] does not lock the set. A thread that frees a
+/// block has received it from the thread that allocated it, and so sees it counted.
 static MAPPED_COUNT: AtomicUsize = AtomicUsize::new(0);
 
-/// A block, as [`allocate`](super::allocate) gives it.
+/// Allocates a block for [`allocate`](super::allocate).
 #[cold]
 pub(super) fn allocate(bytes: usize) -> NonNull<u8> {
     let layout = layout(bytes);
@@ -38,18 +37,18 @@ pub(super) fn allocate(bytes: usize) -> NonNull<u8> {
     map(bytes).unwrap_or_else(|| handle_alloc_error(layout))
 }
 
-/// Gives a block back.
+/// Frees a block.
 ///
 /// # Safety
-/// It comes from [`allocate`] with the same `bytes` and is not used afterwards.
+/// The block must come from [`allocate`] with the same `bytes` and must not be used afterwards.
 pub(super) unsafe fn free(block: NonNull<u8>, bytes: usize) {
     if MAPPED_COUNT.load(Ordering::Relaxed) > 0 && lock_mapped().remove(&block.addr().get()) {
         MAPPED_COUNT.fetch_sub(1, Ordering::Relaxed);
-        // SAFETY: the block was among those that `map` made.
+        // SAFETY: the block was in the set, so `map` made it.
         unsafe { memory::unmap_block(block, bytes) };
     } else {
-        // SAFETY: the caller says that the block comes from `allocate` with the same `bytes`, which
-        // gave the same layout there. It was not mapped, or it would be in the set.
+        // SAFETY: the caller promises that the block comes from `allocate` with the same `bytes`,
+        // which used the same layout. It was not mapped, or it would be in the set.
         unsafe { dealloc(block.as_ptr(), layout(bytes)) };
     }
 }
@@ -62,7 +61,7 @@ fn map(bytes: usize) -> Option<NonNull<u8>> {
 }
 
 fn lock_mapped() -> MutexGuard<'static, BTreeSet<usize>> {
-    // A panic cannot leave the set half changed.
+    // A panic cannot leave the set half changed, so a poisoned lock is harmless.
     MAPPED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -71,7 +70,7 @@ fn layout(bytes: usize) -> Layout {
     Layout::from_size_align(bytes.max(16), align).expect("a block fits the address space")
 }
 
-/// So that tests meet mapped blocks, some sizes are taken for far ones there.
+/// Tests must meet mapped blocks, so some sizes count as too far there.
 fn is_far_in_tests(bytes: usize) -> bool {
     let can_map = cfg!(all(target_os = "linux", not(miri)));
     cfg!(test) && can_map && (bytes / 8).is_multiple_of(5)
@@ -89,7 +88,7 @@ mod tests {
         let beside = allocate(bytes + 8);
         assert!(lock_mapped().contains(&block.addr().get()));
         assert!(!lock_mapped().contains(&beside.addr().get()));
-        // SAFETY: the blocks are ours until they are freed with their sizes.
+        // SAFETY: the test owns the blocks until it frees them with their sizes.
         unsafe {
             block.write_bytes(1, bytes);
             beside.write_bytes(2, bytes + 8);

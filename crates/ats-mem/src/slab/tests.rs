@@ -1,4 +1,4 @@
-//! Unit tests of slabs of their own; what goes through the caches of threads is in `tests/slab.rs`.
+//! Unit tests with slabs of their own; tests with the caches of threads are in `tests/slab.rs`.
 
 use super::chunk::RUN;
 use super::class::{CLASSES, Class, PASSING, PASSING_BYTES};
@@ -16,7 +16,7 @@ fn take(slab: &Slab, class: Class, count: usize) -> Vec<*mut u8> {
 }
 
 fn give(slab: &Slab, class: Class, blocks: &[*mut u8]) {
-    // SAFETY: the tests give back what they took, once.
+    // SAFETY: each test gives back the blocks that it took, once.
     unsafe { slab.put(class, blocks) };
 }
 
@@ -24,7 +24,7 @@ fn give(slab: &Slab, class: Class, blocks: &[*mut u8]) {
 fn a_fresh_run_gives_blocks_out_side_by_side() {
     let slab = Slab::new();
     for class in (0..CLASSES).map(Class::new) {
-        // No more than a run has, of which the first of a chunk is shorter.
+        // A run has at least this many blocks; the first run of a chunk is shorter.
         let blocks = take(&slab, class, 10.min(RUN / 4 / class.size()));
         for pair in blocks.windows(2) {
             assert_eq!(pair[1].addr() - pair[0].addr(), class.size());
@@ -33,7 +33,7 @@ fn a_fresh_run_gives_blocks_out_side_by_side() {
     }
 }
 
-/// Records that pass leave no holes between those that stay, though both were taken in turn.
+/// Short-lived blocks leave no holes between long-lived ones, although both were taken alternately.
 #[test]
 fn what_passes_goes_back_as_a_whole() {
     let slab = Slab::new();
@@ -68,10 +68,10 @@ fn every_block_of_every_class_is_inside_its_chunk_and_aligned() {
                 assert!(!promised || block.addr().is_multiple_of(align));
             }
             assert!(block.addr() % RUN + class.size() <= RUN);
-            // SAFETY: the whole block is ours.
+            // SAFETY: the test owns the whole block.
             unsafe { block.write_bytes(0xff, class.size()) };
         }
-        // The bookkeeping has survived all blocks being filled.
+        // The bookkeeping has survived the filling of all blocks.
         give(&slab, class, &blocks);
         slab.trim();
         assert_eq!(
@@ -131,7 +131,7 @@ fn prepared_chunks_are_taken_before_others_are_mapped() {
     let blocks = take(&slab, class, 2 * CHUNK / 1024);
     assert_eq!(slab.statistics().reserved, 3 * CHUNK);
     give(&slab, class, &blocks);
-    // Nothing was kept for them.
+    // The chunks were not retained.
     assert!(slab.free_chunks() >= 1);
     slab.trim();
     assert_eq!(slab.statistics().reserved, 0);
@@ -141,7 +141,7 @@ fn prepared_chunks_are_taken_before_others_are_mapped() {
 fn the_fullest_runs_are_used_first_so_that_others_drain() {
     let slab = Slab::new();
     let class = Class::of(1024).unwrap();
-    // Enough for several chunks; then most blocks of the later half go.
+    // Enough for several chunks; then most blocks of the later half are freed.
     let blocks = take(&slab, class, 8 * CHUNK / 1024);
     let (early, late) = blocks.split_at(blocks.len() / 2);
     let (gone, kept): (Vec<_>, Vec<_>) = late.iter().enumerate().partition(|(at, _)| at % 8 != 0);
@@ -169,8 +169,8 @@ fn the_fullest_runs_are_used_first_so_that_others_drain() {
     );
 }
 
-/// Returns `true` if the system may make a huge page where this is; `None` if it has not been told,
-/// or does not tell.
+/// Returns `true` if the system may make a huge page here; `None` if it got no advice, or does not
+/// report it.
 fn may_be_huge<T>(place: *const T) -> Option<bool> {
     let maps = std::fs::read_to_string("/proc/self/smaps").ok()?;
     let mut is_here = false;
@@ -201,12 +201,12 @@ fn trim_thins_out_a_chunk_that_one_block_keeps() {
     slab.trim();
     let thin = slab.statistics().reserved;
     assert!(!cfg!(target_os = "linux") || thin == RUN, "{thin}");
-    // Or the system would make one, and the memory would not be free any more.
+    // Otherwise the system would make one, and the memory would not be free any more.
     assert_eq!(may_be_huge(kept[0]), huge(false));
-    // The purged runs are usable again, and count again.
+    // The purged runs are usable again, and counted again.
     let blocks = take(&slab, class, CHUNK / 256 - 300 - 1);
     for block in &blocks {
-        // SAFETY: the whole block is ours.
+        // SAFETY: the test owns the whole block.
         unsafe { block.write_bytes(0xff, 256) };
     }
     assert_eq!(slab.statistics().reserved, CHUNK);
@@ -232,7 +232,7 @@ fn runs_serve_another_class_after_they_drained() {
     }
 }
 
-/// Takes and frees by batches: (class, count) takes, a number frees some of what there is.
+/// A step of the test: takes blocks of a class, frees some of those taken, or trims.
 #[derive(Debug, Clone)]
 enum Step {
     Take(usize, usize),
@@ -252,8 +252,8 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// Whatever the order, blocks never overlap (each keeps the pattern that was written to all of
-    /// it), the statistics are exact, and in the end everything is given back.
+    /// Blocks never overlap in any order of steps (each keeps the pattern that was written to all
+    /// of it), the statistics are exact, and in the end everything is given back.
     #[test]
     fn blocks_never_overlap(steps in prop::collection::vec(step(), 1..60)) {
         let slab = Slab::new();
@@ -293,7 +293,7 @@ proptest! {
 fn fill(block: *mut u8, size: usize) {
     let words = block.cast::<u64>();
     for word in 0..size / 8 {
-        // SAFETY: the place is inside of a block that the test owns.
+        // SAFETY: the address is inside a block that the test owns.
         unsafe { words.add(word).write(block.addr() as u64 ^ word as u64) };
     }
 }
@@ -301,20 +301,20 @@ fn fill(block: *mut u8, size: usize) {
 fn check(block: *mut u8, size: usize) {
     let words = block.cast::<u64>();
     for word in 0..size / 8 {
-        // SAFETY: the place is inside of a block that the test owns.
+        // SAFETY: the address is inside a block that the test owns.
         let found = unsafe { words.add(word).read() };
         assert_eq!(found, block.addr() as u64 ^ word as u64);
     }
 }
 
-/// Misuse ends the program at once, so each kind is tried in a process of its own.
+/// Misuse aborts the program, so each kind is tested in a process of its own.
 #[test]
 #[cfg(all(debug_assertions, not(miri), not(fuzzing), not(watched)))]
 fn a_double_free_is_found() {
     const KIND: &str = "ATS_SLAB_MISUSE";
     if let Ok(kind) = std::env::var(KIND) {
         let block = allocate(48);
-        // SAFETY: none; the second call breaks the contract, which is what must be found.
+        // SAFETY: none; the second call breaks the contract, and the test expects its detection.
         unsafe {
             free(block, 48);
             match kind.as_str() {
