@@ -1,5 +1,5 @@
-//! The slab through the caches of threads. The tests share one slab and look at its statistics, so
-//! they run one after the other.
+//! The slab with the caches of threads. The tests share one slab and read its statistics, so they
+//! run one after the other.
 #![cfg(not(loom))]
 #![cfg(not(any(miri, fuzzing, watched)))]
 
@@ -52,7 +52,7 @@ impl Canary {
             );
         }
         for at in 0..bytes {
-            // SAFETY: the place is inside of the block, which the test owns.
+            // SAFETY: the address is inside the block, which the test owns.
             unsafe { block.add(at).write(pattern(block, at)) };
         }
         Canary { block, bytes }
@@ -67,7 +67,7 @@ fn pattern(block: NonNull<u8>, at: usize) -> u8 {
 impl Drop for Canary {
     fn drop(&mut self) {
         for at in 0..self.bytes {
-            // SAFETY: the place is inside of the block, which was filled in `new`.
+            // SAFETY: the address is inside the block, which was filled in `new`.
             let byte = unsafe { self.block.add(at).read() };
             assert_eq!(byte, pattern(self.block, at), "byte {at} of {}", self.bytes);
         }
@@ -76,7 +76,7 @@ impl Drop for Canary {
     }
 }
 
-/// Mostly what records and nodes have, sometimes anything.
+/// Returns a size: mostly one of records and nodes, sometimes any.
 fn some_bytes(random: &mut Rng) -> usize {
     match random.u32(..10) {
         0 => random.usize(..2 * LARGEST),
@@ -148,7 +148,7 @@ fn a_shared_slice_lives_as_long_as_its_last_owner() {
             let collected: SharedSlice<T> = elements.iter().copied().collect();
             assert_eq!(collected, first);
             drop(collected);
-            // The last owner is any of them.
+            // Any of the threads may be the last owner.
             thread::scope(|scope| {
                 let elements = &elements;
                 let threads = [(); 4].map(|()| {
@@ -160,7 +160,7 @@ fn a_shared_slice_lives_as_long_as_its_last_owner() {
                     })
                 });
                 drop(first);
-                // To its end, at which a thread gives its cache back.
+                // Joined to the end of each thread, where it gives up its cache.
                 for thread in threads {
                     thread.join().expect("it does not panic");
                 }
@@ -182,13 +182,13 @@ fn a_deleted_million_returns_its_memory() {
     let blocks: Vec<_> = (0..1_000_000).map(|_| allocate(48)).collect();
     assert!(statistics().reserved >= 48_000_000);
     assert!(statistics().reserved <= 48_000_000 / 98 * 100 + 2 * CHUNK);
-    // Not the order of allocation: from both ends and the middle.
+    // An order other than that of allocation: from both ends and the middle.
     let order = (0..1_000_000).map(|at: usize| at * 611_953 % 1_000_000);
     for at in order {
         // SAFETY: 611953 is prime to a million, so each block is freed once.
         unsafe { free(blocks[at], 48) };
     }
-    // Blocks in the cache of this thread may be anywhere; `trim` gives them up, too.
+    // Blocks in the cache of this thread may be anywhere; `trim` frees them, too.
     assert_nothing_left();
 }
 
@@ -226,7 +226,7 @@ fn many_threads_free_what_others_allocated() {
                 drop(senders);
                 drop(own);
                 receiver.into_iter().for_each(drop);
-                // Ends with a filled cache.
+                // The thread exits with a filled cache.
             })
         })
         .collect();
@@ -244,7 +244,7 @@ thread_local! {
 struct Late;
 
 impl Drop for Late {
-    /// Runs as destructor of a thread-local.
+    /// Allocates and frees in the destructor of a thread-local.
     fn drop(&mut self) {
         drop(Canary::new(48));
         drop(Canary::new(640));
@@ -315,8 +315,8 @@ fn stores_keep_nothing() {
     assert_nothing_left();
 }
 
-/// A tree says that it takes what the slab has given it, but for the cache of the thread and nodes
-/// that were replaced and not freed yet.
+/// A tree reports the bytes that the slab has given it, except for the cache of the thread and
+/// replaced nodes that are not freed yet.
 #[test]
 fn the_bytes_of_a_tree_are_those_of_its_blocks() {
     let _alone = alone();

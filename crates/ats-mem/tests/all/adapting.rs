@@ -1,5 +1,5 @@
-//! The promises of the tree under contention: no writer stops a reader, base nodes are split when
-//! writers contend for them, and are joined when they do not.
+//! Guarantees of the tree under contention: no writer blocks a reader, base nodes are split when
+//! writers contend for them, and joined when they do not.
 
 use ats_mem::When;
 use ats_mem::{Adaptation, CaTree, Change, Plain, Provided, RecordBox, Records};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 type Tree = CaTree<Plain>;
 
-/// Longer than anything here takes, however busy the machine is.
+/// Time limit of the tests, far longer than needed on a busy machine.
 const LONG: Duration = Duration::from_secs(30);
 
 fn key(number: u64) -> [u8; 8] {
@@ -40,7 +40,7 @@ fn adaptation(tree: &Tree) -> Adaptation {
 
 const KEYS: u64 = 5000;
 
-/// All numbers below `KEYS`, in so many base nodes of about equal size.
+/// Creates a tree of all numbers below `KEYS`, in `parts` base nodes of about equal size.
 fn split_in(parts: u64) -> Tree {
     let tree = fill(0..KEYS);
     tree.force_adaptation(1, 0);
@@ -53,7 +53,8 @@ fn split_in(parts: u64) -> Tree {
     tree
 }
 
-/// Every way to read, everywhere. All numbers below `KEYS` are there, under themselves.
+/// Reads everywhere with each read operation. The tree has all numbers below `KEYS`, as keys and
+/// values.
 fn read_everything(tree: &Tree) {
     let guard = pin();
     let value = |record: Option<&ats_mem::Record<Plain>>| record.map(|it| it.value()[0]);
@@ -76,8 +77,7 @@ fn read_everything(tree: &Tree) {
     assert_eq!(tree.len() as u64, KEYS);
 }
 
-/// Does something while a writer stands still in the middle of `park`, which calls its argument
-/// there.
+/// Runs a test while a writer is parked in the middle of `park`, which calls its argument there.
 fn while_parked(
     tree: &Tree,
     park: impl FnOnce(&Tree, &dyn Fn()) + Send,
@@ -105,7 +105,7 @@ fn while_parked(
     });
 }
 
-/// A writer that stands still while it holds the lock of the only base node, or of one of several.
+/// A writer is parked while it holds the lock of the only base node, or of one of several.
 #[test]
 fn a_parked_writer_stops_no_reader() {
     for parts in [1, 8] {
@@ -120,7 +120,7 @@ fn a_parked_writer_stops_no_reader() {
         };
         while_parked(&tree, park, |tree| {
             read_everything(tree);
-            // The writer does not stop a thread that would like to join base nodes either.
+            // The writer does not block a thread that tries to join base nodes, either.
             (0..5).for_each(|_| assert_eq!(tree.join_idle(&pin()), parts == 1));
         });
         let guard = pin();
@@ -129,7 +129,7 @@ fn a_parked_writer_stops_no_reader() {
     }
 }
 
-/// A writer that stands still in the middle of a batch, of which some records are installed.
+/// A writer is parked in the middle of a batch, with some records installed.
 #[test]
 fn a_parked_batch_stops_no_reader() {
     let tree = split_in(8);
@@ -146,7 +146,7 @@ fn a_parked_batch_stops_no_reader() {
     };
     while_parked(&tree, park, |tree| {
         read_everything(tree);
-        // Keys of the batch are taken, those beside them are not.
+        // Keys of the batch are held, those beside them are not.
         let taken = tree.update(&key(9), &pin(), &mut |_| Change::Remove);
         assert_eq!(taken, Err(ats_mem::Busy));
         put(tree, 10, 10);
@@ -158,8 +158,7 @@ fn a_parked_batch_stops_no_reader() {
     }
 }
 
-/// Lists of keys that have nothing in common are put side by side; none waits for another, or gives
-/// up.
+/// Disjoint lists of keys are put concurrently; none waits for another, or gives up.
 #[test]
 fn disjoint_batches_do_not_disturb_each_other() {
     const THREADS: u64 = 4;
@@ -173,7 +172,8 @@ fn disjoint_batches_do_not_disturb_each_other() {
                 scope.spawn(move || {
                     let mut random = Rng::with_seed(id + 1);
                     for _ in 0..BATCHES {
-                        // Interleaved with those of the others, so that they meet in all leaves.
+                        // The keys are interleaved with those of the others, so that they meet in
+                        // all leaves.
                         let first = random.u64(..2000);
                         let keys: Vec<[u8; 8]> = (first..first + 8)
                             .map(|number| key(number * THREADS + id))
@@ -197,9 +197,8 @@ fn disjoint_batches_do_not_disturb_each_other() {
     }
 }
 
-/// Writes to keys that `next` names for each of so many threads, until `until` is content; each
-/// write takes a moment, so that writers meet also where there are few processors. Returns how many
-/// writes that took.
+/// Writes to keys that `next` returns for each thread, until `until` returns `true`; each write
+/// takes a moment, so that writers contend even on few processors. Returns the number of writes.
 fn write_until(
     tree: &Tree,
     threads: u64,
@@ -261,8 +260,7 @@ fn one_hot_key_does_not_split_again_and_again() {
     assert!(after.contended > 100 && after.base_nodes <= 3, "{after:?}");
 }
 
-/// Rows that ascend at one end: writers meet at the end wherever it is, so cuts behind it are in
-/// vain.
+/// Rows that ascend at one end: writers contend at the end, so splits before it are in vain.
 #[test]
 fn one_row_does_not_make_many_base_nodes() {
     let (tree, last) = (fill(0..KEYS), AtomicU64::new(KEYS));
@@ -276,7 +274,7 @@ fn one_row_does_not_make_many_base_nodes() {
     assert_eq!(tree.len() as u64, last.load(Relaxed));
 }
 
-/// Rows that ascend side by side are parted.
+/// Concurrent ascending rows are separated.
 #[test]
 fn each_row_gets_a_base_node() {
     let (tree, steps) = (Tree::new(), AtomicU64::new(0));
@@ -306,8 +304,8 @@ fn count_writes_until_join(other_thread: bool) -> u64 {
         .expect("it is joined in the end")
 }
 
-/// Two threads that write side by side, each to a part of its own, are not brought together again
-/// and again.
+/// Two threads that write concurrently, each to its own part, are not brought together again and
+/// again.
 #[test]
 fn parts_of_different_writers_are_joined_late() {
     let alone = count_writes_until_join(false);
@@ -319,7 +317,7 @@ fn parts_of_different_writers_are_joined_late() {
     );
 }
 
-/// A part to which its writer does not come any more is joined all the same.
+/// A part whose writer has stopped is joined nevertheless.
 #[test]
 fn idle_parts_of_different_writers_are_joined() {
     let tree = split_in(2);

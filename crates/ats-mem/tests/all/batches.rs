@@ -1,4 +1,4 @@
-//! Batches end cleanly, whatever happens in the middle of them.
+//! Batches end cleanly after any event in the middle of them.
 
 use crate::stores::batches::*;
 use ats_mem::{CaTree, HashTable, Plain};
@@ -20,7 +20,7 @@ fn records_of_batches_release_what_they_own_once() {
     wait_until_released(expected);
 }
 
-/// One after the other, since they wait for each other's guards.
+/// The stores are tested one after the other, because the tests wait for each other's guards.
 #[test]
 fn long_batches_pin_anew() {
     a_long_batch_pins_anew::<CaTree<Looking>>();
@@ -43,8 +43,7 @@ fn only_the_key_is_held_in_the_hash_table() {
     only_the_key_is_held::<HashTable<Plain>>();
 }
 
-/// A batch of one key can remove it after having looked for long; a walk that is at the key goes
-/// on.
+/// A batch of one key can remove it after a long decision; a walk that is at the key continues.
 #[test]
 fn a_key_that_was_held_is_removed_as_any_other() {
     for is_fixed in [false, true] {

@@ -1,4 +1,4 @@
-//! Ordered stores against a model, and under many threads.
+//! Ordered stores, compared with a model, and under many threads.
 
 use crate::stores::ordered::*;
 use ats_mem::{CaTree, Change, Plain, Provided, Records};
@@ -19,7 +19,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
-    /// However finely it is split and joined, and whatever is cut where.
+    /// The tree behaves like a sorted map for any splits and joins.
     #[test]
     fn behaves_as_a_sorted_map_while_it_adapts(
         ops in proptest::collection::vec(op(), 0..1500),
@@ -64,7 +64,7 @@ fn memory_returns_when_everything_is_removed() {
             remove(&tree, &key);
         }
         assert_eq!(tree.len(), 0);
-        // An empty leaf beside an inner node stays.
+        // An empty leaf beside an inner node is not merged.
         assert!(
             tree.bytes() < empty + 40_000,
             "{} bytes remain",
@@ -73,7 +73,7 @@ fn memory_returns_when_everything_is_removed() {
     }
 }
 
-/// A table that was large and is sparse now must not keep the leaves it had.
+/// A large table that has become sparse must not keep its old leaves.
 #[test]
 fn sparse_leaves_are_merged() {
     let tree = CaTree::<Plain>::new();
@@ -106,7 +106,7 @@ fn a_store_freed_in_slices_can_be_used_again() {
     assert_eq!(contents(&tree), [(number(5).to_vec(), 7)]);
 }
 
-/// A store that is used again before the last slice, and dropped then, gives everything back.
+/// A store that is used again before the last slice, and then dropped, frees everything.
 #[test]
 fn a_store_freed_in_part_can_be_used_and_dropped() {
     let fill = |tree: &CaTree<Counted<0>>| {
@@ -149,18 +149,18 @@ fn batches_of_the_tree_do_not_lose_updates() {
     batches_do_not_lose_updates(&CaTree::new());
 }
 
-/// A tree of few keys is one small leaf. It grows, shrinks and is walked like any other, whatever
-/// the lengths of its keys are, and costs less than ets takes for a table of as many.
+/// A tree of few keys is one small leaf. It grows, shrinks and is walked like any other, for keys
+/// of any length, and takes less memory than an ets table of as many keys.
 #[test]
 fn a_small_tree_is_small_and_behaves_as_a_sorted_map() {
     let tree = CaTree::<Plain>::new();
     let empty = tree.bytes();
     assert!(empty < 450, "{empty} bytes for nothing");
-    // Looking does not make it larger.
+    // Reads do not make it larger.
     assert_eq!((tree.len(), tree.adaptation().base_nodes), (0, 1));
     assert_eq!(tree.totals().map(|totals| totals.objects), Ok(0));
     assert_eq!(tree.bytes(), empty);
-    // Short keys, whose heads complete them, and keys that begin alike.
+    // Short keys, whose heads complete them, and keys with a common prefix.
     let key = |n: usize| match n % 3 {
         0 => vec![n as u8],
         1 => [&b"a beginning that is common "[..], &[n as u8]].concat(),
@@ -191,8 +191,8 @@ fn a_small_tree_is_small_and_behaves_as_a_sorted_map() {
     assert_eq!((tree.len(), tree.bytes()), (0, empty));
 }
 
-/// A row of ascending keys fills a small leaf, then larger ones; when all keys are gone, so is what
-/// the row needed.
+/// A row of ascending keys fills a small leaf, then larger ones; when all keys are removed, the
+/// memory of the row is freed.
 #[test]
 fn a_row_leaves_nothing_in_a_small_tree() {
     let tree = CaTree::<Plain>::new();

@@ -1,4 +1,4 @@
-//! A change that takes long holds its key alone, and ends cleanly whatever happens in the middle.
+//! A slow change holds only its key, and ends cleanly after any event in the middle.
 
 use crate::stores::claims::*;
 use ats_mem::{CaTree, HashTable};

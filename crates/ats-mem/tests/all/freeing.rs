@@ -1,4 +1,4 @@
-//! Records are freed with no lock held, and with no key held by a batch: it can take long.
+//! Records are freed while no lock, and no key, is held: freeing can take long.
 
 use crate::stores::freeing::*;
 use ats_mem::{CaTree, HashTable};

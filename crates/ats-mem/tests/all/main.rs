@@ -1,5 +1,5 @@
-//! Tests of the stores from outside, in one program: what they share is compiled once. Those that
-//! look at the statistics of the slab have a program of their own.
+//! Integration tests of the stores in one program, so that shared code is compiled once. Tests that
+//! read the statistics of the slab have a program of their own.
 #![cfg(not(loom))]
 
 mod adapting;

@@ -1,4 +1,4 @@
-//! Queries of one moment, beside writers.
+//! Snapshot queries beside writers.
 
 use ats_mem::{
     CaTree, Change, Direction, End, HashTable, KeyRange, Plain, Provided, RecordBox, Records,
@@ -157,7 +157,7 @@ fn a_query_of_a_hash_table_sees_what_was_there() {
     }
 }
 
-/// The record of each key that a query of a moment sees, by its place in memory.
+/// Returns the record of each key that a query sees, by its address.
 fn seen<'g>(
     store: &'g impl Records<Plain>,
     when: When,
@@ -276,7 +276,8 @@ fn a_query_changes_what_it_saw_of_a_hash_table() {
     }
 }
 
-/// A query that removes, or replaces, keeps nothing if no other one runs, and all if one does.
+/// A query that removes, or replaces, keeps no old records if no other one runs, and all if one
+/// does.
 #[test]
 fn own_changes_keep_nothing_for_a_query_alone() {
     fn change(store: &impl Records<Plain>, is_alone: bool) {
@@ -492,7 +493,8 @@ fn begin(store: &impl Records<Plain>) -> ats_mem::Moment {
     moment.expect("the store has moments")
 }
 
-/// A walk of a fixed table goes on from a key that was removed since, and from no other.
+/// A walk of a fixed table continues from a key that was removed since, and from no other removed
+/// key.
 #[test]
 fn a_key_that_was_removed_before_a_fixation_is_not_known() {
     use ats_mem::{NoSuchKey, Provided, Records};
@@ -515,7 +517,7 @@ fn a_key_that_was_removed_before_a_fixation_is_not_known() {
     );
 }
 
-/// A query may come after more versions of a key than a stack has room for.
+/// A query may pass more versions of a key than a call stack has room for.
 #[test]
 fn a_query_goes_back_a_long_way() {
     fn go_back(store: &impl Records<Plain>) {
@@ -533,7 +535,7 @@ fn a_query_goes_back_a_long_way() {
             reader.join().expect("the reader")
         });
         assert_eq!(found, Content::from([(1, 0)]));
-        // Each finds its own, without a walk over all the others.
+        // Each query finds its record without a walk over all the others.
         for (moment, value) in moments.iter().zip(1..) {
             let guard = pin();
             let found = store.get_at(&1u64.to_be_bytes(), moment.when(), &guard);
@@ -547,7 +549,7 @@ fn a_query_goes_back_a_long_way() {
     go_back(&HashTable::new());
 }
 
-/// Records that are kept for queries go with the store, in slices or at once, and may be cut
+/// Records kept for queries are freed with the store, in slices or at once, and may be reclaimed in
 /// between.
 #[test]
 fn a_store_is_freed_while_queries_run() {
@@ -575,7 +577,7 @@ fn a_store_is_freed_while_queries_run() {
     }
 }
 
-/// No query is left when slices are freed, so what a thread cuts leads to records that went before.
+/// Slices are freed after the last query, so a reclaimed version leads to records freed before.
 #[test]
 fn what_is_cut_between_slices_leads_to_no_freed_record() {
     fn fill(store: &impl Records<Plain>) {
@@ -600,7 +602,7 @@ fn what_is_cut_between_slices_leads_to_no_freed_record() {
     assert!(reused.iter().all(|record| record.value() == [7]));
 }
 
-/// Values of which is counted how many there are.
+/// Values that count their number.
 struct Counted;
 
 static LIVE: std::sync::atomic::AtomicI64 = std::sync::atomic::AtomicI64::new(0);
@@ -611,7 +613,7 @@ impl ats_mem::Release for Counted {
     }
 }
 
-/// Waits until there are at most so many values.
+/// Waits until at most `count` values exist.
 fn at_most(count: i64) {
     for _ in 0..10_000 {
         ats_sync::collect();
@@ -679,7 +681,8 @@ fn short_queries_beside_a_long_one(store: impl Records<Counted>) {
             }
         }
     }
-    // Now, and for each query, one of each key at most, and what the last query ends with.
+    // One value of each key at most for the present and for each query, and the values that the
+    // last query ends with.
     at_most((KEYS * (1 + long.len() + short.len()) as u64) as i64);
     for (moment, then) in long.into_iter().chain(short) {
         assert_eq!(see(moment.when()), then);
@@ -697,7 +700,7 @@ fn a_long_query_keeps_only_what_it_may_read() {
     short_queries_beside_a_long_one(HashTable::new());
 }
 
-/// Counts of ranges, and records found by their place, while removals are kept.
+/// Checks counts of ranges, and records found by rank, while removals are kept.
 fn places_do_not_count_removals(tree: &CaTree<Plain>, seed: u64, adapts: u32) {
     ats_mem::Records::force_adaptation(tree, adapts, adapts);
     let mut random = Random(seed);
@@ -737,7 +740,7 @@ fn places_do_not_count_removals(tree: &CaTree<Plain>, seed: u64, adapts: u32) {
                 content.extend(pairs);
             }
             8 => {
-                // A batch that is undone puts removals back.
+                // An aborted batch restores removals.
                 let keys = [key, key + 1].map(u64::to_be_bytes);
                 let keys = [&keys[0][..], &keys[1][..]];
                 let done = tree.update_many(&keys, &pin(), &mut |at, _| match at {

@@ -1,4 +1,4 @@
-//! Counting records and finding the n-th, in trees of several levels that change all the time.
+//! Counts of records, and the n-th record, in trees of several levels that change all the time.
 
 use ats_mem::When;
 use ats_mem::{
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 type Tree = CaTree<Plain>;
 
-/// Keys that leave no tombstone in a leaf have this tail.
+/// Tail of keys that leave no tombstone in a leaf.
 const TAIL: &[u8] = b"a tail that no head completes";
 
 /// The keys of a test.
@@ -111,7 +111,7 @@ fn answer(skipped: Skipped<'_, Plain>) -> Answer {
     }
 }
 
-/// The numbers that are there.
+/// The numbers that are present.
 struct Model(Vec<bool>);
 
 impl Model {
@@ -143,8 +143,8 @@ impl Model {
     }
 }
 
-/// Rows, random writes, and clearings of whole ranges, which split, share, merge and remove leaves
-/// and inner nodes that have been counted.
+/// Checks counts after rows, random writes, and removals of whole ranges, which split, share, merge
+/// and remove counted leaves and inner nodes.
 fn counts_agree(tail: &'static [u8], splits: u32, joins: u32) {
     const NUMBERS: u64 = 12_000;
     let keys = Keys { tail };
@@ -216,7 +216,7 @@ fn counts_agree_while_parts_come_and_go() {
     counts_agree(TAIL, 40, 41);
 }
 
-/// A batch that is undone leaves the counts as they were.
+/// An aborted batch does not change the counts.
 #[test]
 fn undone_batches_do_not_count() {
     let keys = Keys { tail: b"" };
@@ -244,7 +244,7 @@ fn undone_batches_do_not_count() {
     }
 }
 
-/// A count that is told to pause whenever it may, and goes on where it was.
+/// A count that pauses whenever it may, and continues from there.
 #[test]
 fn paused_counts_go_on() {
     let keys = Keys { tail: b"" };
@@ -284,7 +284,7 @@ fn paused_counts_go_on() {
     }
 }
 
-/// The memory of counts goes with the nodes.
+/// The memory of counts is freed with the nodes.
 #[test]
 fn counting_takes_little_memory() {
     let keys = Keys { tail: b"" };
@@ -326,7 +326,7 @@ fn counts_beside_writers_keep_what_stays() {
                 scope.spawn(move || {
                     let mut random = Rng::with_seed(seed);
                     for _ in 0..60_000 {
-                        // Each writer has odd numbers of its own.
+                        // Each writer has its own odd numbers.
                         let number = random.u64(..NUMBERS / 4) * 4 + 2 * seed - 1;
                         match random.u64(..2) {
                             0 => keys.put(tree, number),
@@ -380,8 +380,8 @@ fn counts_beside_writers_keep_what_stays() {
     assert_eq!((tree.len(), keys.count(&tree, 0..NUMBERS)), (there, there));
 }
 
-/// Runs writers beside a thread that counts at once, until that has had answers again and again. A
-/// busy machine gives it few, so the writers go on for longer then, and pause at times.
+/// Runs writers beside a thread that counts at one moment, until it has had several results. On a
+/// busy machine it gets few, so the writers run for longer then, and pause at times.
 fn count_at_once_beside(
     tree: &Tree,
     range: Range<u64>,
@@ -423,8 +423,8 @@ fn count_at_once_beside(
     assert!(answers > FEW_ANSWERS, "{answers} answers");
 }
 
-/// Each of two writers moves a token upwards: it puts the next one before it takes the one before
-/// away. A count that is of one moment finds one token of each writer, or two.
+/// Each of two writers moves a token upwards: it puts the next one before it removes the old one. A
+/// count at one moment finds one or two tokens of each writer.
 #[test]
 fn counts_at_once_see_each_token() {
     let keys = Keys { tail: b"" };
@@ -442,7 +442,7 @@ fn counts_at_once_see_each_token() {
     }
 }
 
-/// Writers put lists of five new keys, or give up behind the fourth; a count finds all of a list or
+/// Writers put lists of five new keys, or abort after the fourth; a count finds all of a list or
 /// none.
 #[test]
 fn counts_at_once_see_whole_batches() {
@@ -470,7 +470,7 @@ fn counts_at_once_see_whole_batches() {
     }
 }
 
-/// The least time of a few.
+/// Returns the shortest time of a few runs.
 fn time(mut act: impl FnMut()) -> Duration {
     let times = (0..5).map(|_| {
         let begun = Instant::now();
@@ -480,7 +480,7 @@ fn time(mut act: impl FnMut()) -> Duration {
     times.min().expect("some")
 }
 
-/// A count after a few writes does not look at everything again.
+/// A count after a few writes does not visit everything again.
 #[test]
 fn counting_is_fast() {
     const NUMBERS: u64 = 400_000;

@@ -10,7 +10,7 @@ use ats_sync::pin;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-/// A tree of these numbers with many base nodes.
+/// Creates a tree of these numbers with many base nodes.
 fn split_tree(numbers: impl Iterator<Item = u64>) -> CaTree<Plain> {
     let tree = CaTree::new();
     tree.force_adaptation(5, 0);
@@ -38,8 +38,8 @@ fn both_ends_come_in_order_across_base_nodes() {
     assert_eq!(tree.adaptation().base_nodes, 1);
 }
 
-/// Once a thread has counted the records, each record that is taken must change the count, also
-/// where base nodes are joined.
+/// Once a thread has counted the records, each record taken must change the count, even when base
+/// nodes are joined.
 #[test]
 fn those_that_are_left_are_counted() {
     let tree = split_tree(0..2000);
@@ -65,7 +65,7 @@ fn those_that_are_left_are_counted() {
     assert_eq!(take(&tree, End::First), None);
 }
 
-/// The records that are left may be anywhere.
+/// The remaining records may be anywhere.
 #[test]
 fn what_lies_behind_empty_base_nodes_is_found() {
     for end in [End::First, End::Last] {
@@ -106,7 +106,7 @@ fn a_hash_table_gives_everything_away_in_linear_time() {
     (0..NUMBERS).for_each(|number| put(&table, number));
     let taken: BTreeSet<u64> = std::iter::from_fn(|| take(&table, End::First)).collect();
     assert!(taken.into_iter().eq(0..NUMBERS));
-    // A record that comes before the place of the last one is found, too.
+    // A record before the position of the last one is found, too.
     put(&table, 1);
     put(&table, 2);
     assert_eq!(

@@ -1,4 +1,4 @@
-//! A thread that must not wait gives up beside a lock that is never let go.
+//! A thread that must not wait gives up on a lock that is never released.
 
 use ats_mem::{Busy, CaTree, Change, HashTable, Plain, Provided, RecordBox, Records};
 use ats_sync::{lock, pin};

@@ -2,11 +2,11 @@
 //! linearizability. The threads are those of the system or, under `RUSTFLAGS="--cfg shuttle"`, of a
 //! scheduler that switches between them at any access to an atomic.
 //!
-//! The keys lie among others that no thread touches, so many that one key more or less splits a
-//! leaf, or makes the hash table grow. The tree is made to split and to join its base nodes all the
+//! The keys are among others that no thread touches, so many that one key more or less splits a
+//! leaf, or makes the hash table grow. The tree is forced to split and join its base nodes all the
 //! time, too. Reads that are no snapshot (`next`, `prev`, `scan`, and walks by many steps) are
-//! checked as what they promise to be: one read for each key they passed, each between the call and
-//! the return.
+//! checked against their contract: one read for each key they passed, each between the call and the
+//! return.
 #![cfg(not(loom))]
 
 #[path = "../stores/checker.rs"]

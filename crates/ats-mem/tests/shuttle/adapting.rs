@@ -1,4 +1,4 @@
-//! Base nodes that are split and joined, by force and by themselves.
+//! Splits and joins of base nodes, forced and by contention.
 
 use crate::*;
 use ats_mem::{Adaptation, OnFirstSplit};
@@ -11,7 +11,7 @@ fn adaptation(tree: &Tree) -> Adaptation {
     quietly(|| tree.adaptation())
 }
 
-/// A tree of these many even numbers, with so many splits forced on it.
+/// Creates a tree of `keys` even numbers, with `splits` forced splits.
 fn split(keys: u64, splits: u64) -> Arc<Tree> {
     let tree = fill::<Tree>(evens(keys));
     quietly(|| {
@@ -27,7 +27,7 @@ fn split(keys: u64, splits: u64) -> Arc<Tree> {
     tree
 }
 
-/// Writers in all parts of a tree, of which some writes adapt it, and readers of what stays.
+/// Runs writers in all parts of a tree, some of whose writes adapt it, and readers of lasting keys.
 fn writers_and_readers(tree: &Arc<Tree>, keys: u64) {
     let end = 2 * keys;
     together! {
@@ -41,7 +41,7 @@ fn writers_and_readers(tree: &Arc<Tree>, keys: u64) {
             are_ascending_with(&down, evens(keys));
         }
         tree => {
-            // Of the writers' three new numbers two stay.
+            // Two of the writers' three new numbers stay.
             let counted = count(&tree, 0..end + 1) as u64;
             assert!((keys..=keys + 3).contains(&counted), "{counted}");
         }
@@ -98,7 +98,7 @@ fn writers_and_readers_meet_trees_that_are_joined() {
     they_meet_joins(9 * LEAF, 3);
 }
 
-/// Splits and joins of the same base nodes, and of route nodes that are full.
+/// Splits and joins of the same base nodes, and of full route nodes.
 #[test]
 fn splits_and_joins_meet_under_full_route_nodes() {
     const KEYS: u64 = 4 * LEAF;
@@ -130,7 +130,7 @@ fn joins_of_idle_parts_meet_writers() {
     });
 }
 
-/// Nothing is forced: writers that wait for each other split the base node that they contend for.
+/// Without force, writers that wait for each other split the base node that they contend for.
 #[test]
 fn a_base_node_that_is_fought_for_splits() {
     let splits = Arc::new(AtomicUsize::new(0));
@@ -165,8 +165,7 @@ fn a_base_node_that_is_fought_for_splits() {
     assert!(splits.load(Relaxed) > 0);
 }
 
-/// A tree that is split and joined over and over must not get route nodes above each other each
-/// time.
+/// A tree that is split and joined repeatedly must not get a level of route nodes each time.
 #[test]
 fn routes_do_not_rise() {
     const KEYS: u64 = 1000;

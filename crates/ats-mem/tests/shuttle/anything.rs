@@ -1,7 +1,7 @@
 //! Random operations of any kind, while base nodes are split and joined all the time.
 //!
-//! Each thread has keys of its own, whose values it knows exactly, whatever the others do. Between
-//! them lie keys that all threads write to and no thread removes.
+//! Each thread has keys of its own, whose values it knows exactly. Between them are keys that all
+//! threads write to and no thread removes.
 
 use crate::*;
 use shuttle::rand::Rng;
@@ -12,11 +12,11 @@ type Tree = CaTree<Plain>;
 
 const THREADS: u64 = 3;
 const CALLS: usize = 8;
-/// Groups of keys: one that stays, and one of each thread.
+/// Number of groups of keys: one lasting key, and one of each thread.
 const GROUPS: u64 = 20;
 const GROUP: u64 = THREADS + 1;
 
-/// The keys of one thread, or those that stay.
+/// The keys of one thread, or the lasting ones.
 #[derive(Clone, Copy)]
 struct Keys {
     base: u64,
@@ -89,8 +89,8 @@ impl Player {
         }
     }
 
-    /// Does what [`update`](Self::update) does, without a look at the record that is there. Returns
-    /// `true` if there was something.
+    /// Like [`update`](Self::update), without reading the old record. Returns `true` if there was
+    /// one.
     fn write_over(&mut self, number: u64, value: Option<u64>) -> bool {
         let (key, guard) = (key(number), pin());
         loop {
@@ -137,7 +137,7 @@ impl Player {
         assert_eq!(before, self.mine.remove(&number), "remove {number}");
     }
 
-    /// Writes own keys and keys that stay as one, or gives up before the last.
+    /// Writes own and lasting keys in one batch, or aborts before the last.
     fn batch(&mut self) {
         let mut numbers = BTreeMap::new();
         for _ in 0..3 {
@@ -183,8 +183,8 @@ impl Player {
         assert!(get(&*self.tree, number).is_some(), "{number} has gone");
     }
 
-    /// Checks that the numbers met behind `after` ascend, and are exactly those own keys that are
-    /// there and all that stay.
+    /// Checks that the numbers met after `after` ascend, and are exactly the present own keys and
+    /// all lasting ones.
     fn check(&self, met: &[u64], after: Option<u64>) {
         let behind = |number: &u64| Some(*number) > after;
         are_ascending_with(met, self.stay.all().filter(behind));
@@ -244,8 +244,8 @@ impl Player {
         assert!(prev.is_none_or(|prev| turned(prev) > from));
     }
 
-    /// The keys of this thread and those that stay are counted. No key is counted that no thread
-    /// has.
+    /// Checks that a count includes the keys of this thread and the lasting ones, and no key that
+    /// no thread has.
     fn skip(&mut self) {
         let end = GROUPS * GROUP;
         let from = self.random.gen_range(0..end);
@@ -274,7 +274,7 @@ impl Player {
         !self.own.has(number) || self.mine.contains_key(&number)
     }
 
-    /// A step comes no further than to the first of the keys that are known to be there.
+    /// Checks that a step does not pass the first key that is known to be present.
     fn check_step(&self, to: Option<u64>, from: std::ops::Range<u64>, known: [Option<u64>; 2]) {
         for known in known.into_iter().flatten() {
             assert!(

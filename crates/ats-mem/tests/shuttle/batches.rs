@@ -1,4 +1,4 @@
-//! Several keys written as one.
+//! Atomic writes of several keys.
 
 use crate::*;
 use ats_mem::HashTable;
@@ -22,7 +22,7 @@ fn batches_against_readers<S: Records<Plain> + Default + 'static>(
     let [low, middle, above, high] = [0, keys + 1, keys + 3, 2 * keys - 2];
     explore(move || {
         let store = fill::<S>(evens(keys));
-        // In the store, or in the way of a split; two batches take the keys in the same order.
+        // Forced adaptations meet the batches; two batches take the keys in the same order.
         quietly(|| put_all(&*store, &[low, middle, high], 100));
         store.force_adaptation(splits, joins);
         together! {
@@ -103,7 +103,7 @@ fn an_aborted_batch_leaves_the_hash_table() {
     an_aborted_batch::<HashTable<Plain>>(hash::FULL, 0, 0);
 }
 
-/// Batches of distant keys get along with each other: none is in the way of the other.
+/// Batches of distant keys are never in each other's way.
 #[test]
 fn batches_of_distant_keys_are_never_busy() {
     explore(|| {

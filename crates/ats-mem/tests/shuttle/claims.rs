@@ -1,4 +1,4 @@
-//! One key held by a change that takes long.
+//! Slow changes, which hold one key.
 
 use crate::*;
 use ats_mem::HashTable;
@@ -41,7 +41,7 @@ fn no_addition_is_lost<S: Records<Plain> + Default + 'static>(keys: u64, splits:
                 shared.1[0].fetch_add(add(&*shared.0, new).into(), Relaxed);
             }
             shared => {
-                // Neighbours come and go; and what is there stays.
+                // Neighbours are added and removed; present keys stay.
                 put(&*shared.0, keys + 3, 1);
                 remove(&*shared.0, keys + 3);
                 let found = get(&*shared.0, there);

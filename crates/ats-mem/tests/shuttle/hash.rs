@@ -5,13 +5,13 @@ use ats_mem::HashTable;
 use shuttle::rand::Rng;
 use std::sync::Mutex;
 
-/// The first number of a hash table: each begin is another distribution over the buckets, and in
-/// some of them buckets overflow.
+/// Returns the first number of a hash table: each one gives another distribution over the buckets,
+/// and in some of them buckets overflow.
 fn base() -> u64 {
     1000 * shuttle::rand::thread_rng().gen_range(0..1000)
 }
 
-/// Records in eight buckets that are as full as can be: the next one makes the table grow.
+/// Number of records that fill eight buckets: the next one makes the table grow.
 pub(crate) const FULL: u64 = 32;
 
 #[test]
@@ -33,12 +33,12 @@ fn readers_meet_buckets_that_split() {
     });
 }
 
-/// Buckets are joined, and split again before a reader may have gone on.
+/// Buckets are joined, and split again before a reader may have continued.
 #[test]
 fn readers_meet_buckets_that_join() {
     explore(|| {
         let base = base();
-        // Grown to ten buckets, and nearly empty enough for nine.
+        // The table has grown to ten buckets, and is nearly empty enough for nine.
         let table = fill::<HashTable<Plain>>(base..base + FULL + 8);
         quietly(|| (base + 20..base + FULL + 8).for_each(|number| remove(&*table, number)));
         let stay = move || base..base + 14;
@@ -59,8 +59,8 @@ fn readers_meet_buckets_that_join() {
     });
 }
 
-/// Numbers with which some bucket of a table has more than one line: such a table is larger than
-/// others with as many records.
+/// Returns numbers for which some bucket of a table has more than one line: such a table is larger
+/// than others with as many records.
 fn find_crowded() -> Vec<u64> {
     let crowded = Arc::new(Mutex::new(Vec::new()));
     let found = Arc::clone(&crowded);
@@ -77,7 +77,7 @@ fn find_crowded() -> Vec<u64> {
 }
 
 /// Records that stay in a split bucket move to the front of its chain, to slots that a reader may
-/// have passed. Only the count of moves tells it.
+/// have passed. Only the count of moves shows that.
 #[test]
 fn a_search_meets_a_chain_that_is_compacted() {
     let crowded = find_crowded();
@@ -95,8 +95,8 @@ fn a_search_meets_a_chain_that_is_compacted() {
     });
 }
 
-/// A key that a walk has reached in a fixed table stays known, however removals, growing and the
-/// beginning of the fixation fall together.
+/// A key that a walk has reached in a fixed table stays known, for any interleaving of removals,
+/// growth and the begin of the fixation.
 #[test]
 fn walks_of_fixed_tables_are_not_lost() {
     explore(|| {

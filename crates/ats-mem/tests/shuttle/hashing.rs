@@ -1,8 +1,8 @@
 //! Random operations of any kind on a hash table, while its buckets are split and joined and its
 //! locks doubled and halved all the time.
 //!
-//! Each thread has keys of its own, whose values it knows exactly, whatever the others do. Besides
-//! there are keys that all threads write to and no thread removes.
+//! Each thread has keys of its own, whose values it knows exactly. Further keys are written by all
+//! threads and removed by none.
 
 use crate::*;
 use ats_mem::HashTable;
@@ -13,13 +13,13 @@ use std::collections::BTreeMap;
 type Table = HashTable<Plain>;
 
 const THREADS: u64 = 3;
-/// Operations of a thread.
+/// Number of operations of a thread.
 const OPERATIONS: usize = 10;
-/// Keys of a thread, and keys of all together.
+/// Numbers of keys of a thread, and of common keys.
 const OWN: u64 = 12;
 const COMMON: u64 = 6;
 
-/// The numbers of an owner; those of owner 0 belong to all.
+/// Returns the numbers of an owner; those of owner 0 belong to all.
 fn numbers_of(base: u64, owner: u64) -> std::ops::Range<u64> {
     let from = base + 100 * owner;
     from..from + if owner == 0 { COMMON } else { OWN }
@@ -104,8 +104,7 @@ impl Player {
         self.check(met);
     }
 
-    /// A walk from key to key, each under a guard of its own, that removes on its way what it has
-    /// reached.
+    /// Walks from key to key, each under its own guard, and removes the keys that it has reached.
     fn walk_fixed(&mut self) {
         self.table.fix();
         let mut met = Vec::new();
@@ -134,7 +133,8 @@ impl Player {
         }
     }
 
-    /// Each key at most once, the own ones with the values they have, and all of the common ones.
+    /// Checks that each key was met at most once, the own ones with their values, and all common
+    /// ones.
     fn check(&self, met: Vec<(u64, u64)>) {
         let count = met.len();
         let met: BTreeMap<u64, u64> = met.into_iter().collect();
@@ -147,7 +147,7 @@ impl Player {
     }
 }
 
-/// Runs the players; whether locks were doubled and halved.
+/// Runs the players. Returns `true` if locks were doubled and halved.
 fn play() -> bool {
     let mut random = shuttle::rand::thread_rng();
     let base = 1000 * random.gen_range(0..1000);

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 type Tree = CaTree<Plain>;
 
-/// Bytes of a leaf and an inner node, roughly: what the split of a single leaf costs.
+/// Returns the approximate bytes of a leaf and an inner node: the cost of splitting a single leaf.
 fn leaf_and_inner() -> usize {
     quietly(|| structure(&fill::<Tree>(evens(LEAF + 1))) - structure(&fill(evens(LEAF))))
 }
@@ -48,7 +48,7 @@ fn two_writers_split_the_same_leaf() {
     });
 }
 
-/// A full leaf gives to its neighbour, to which others write.
+/// A full leaf moves records to its neighbour, to which others write.
 #[test]
 fn readers_meet_leaves_that_share() {
     explore_reaching(|| {
@@ -62,17 +62,17 @@ fn readers_meet_leaves_that_share() {
         let mut expected: Vec<u64> = evens(LEAF + 4).chain([9]).collect();
         expected.sort_unstable();
         assert_eq!(numbers(&*tree), expected);
-        // Had it split, there would be a leaf more.
+        // A split would have made another leaf.
         structure(&tree) < before + leaf_and_inner() / 4
     });
 }
 
-/// A full leaf and one of few keys, which goes while others change and read the full one.
+/// Merges a leaf of few keys into a full one while others change and read the full one.
 fn leaves_merge(base: u64, few: u64) {
     explore_reaching(move || {
         let tree = fill::<Tree>((0..LEAF + few).map(|number| base + 2 * number));
         let stay = move || [0, 10, 12, 14].map(|number| base + number).into_iter();
-        // Makes room in the full leaf for those of the other.
+        // Makes room in the full leaf for the keys of the other.
         quietly(|| (1..5).for_each(|number| remove(&*tree, base + 2 * number)));
         let before = structure(&tree);
         together! {
@@ -110,8 +110,8 @@ fn readers_meet_leaves_that_merge() {
     leaves_merge(LONG, 3);
 }
 
-/// Full leaves below a full inner node: when one of them splits, so does the node, and there is a
-/// new one above.
+/// Full leaves below a full inner node: when one of them splits, so does the node, and a new one is
+/// made above.
 #[test]
 fn readers_meet_an_inner_node_that_splits() {
     const KEYS: u64 = 8 * LEAF;
@@ -129,12 +129,12 @@ fn readers_meet_an_inner_node_that_splits() {
         }
         assert_eq!(tree.len() as u64, KEYS + 2);
         are_ascending_with(&numbers(&*tree), evens(KEYS).chain([35, 65]));
-        // Two leaves and two inner nodes more.
+        // The tree has two more leaves and two more inner nodes.
         structure(&tree) > before + 3 * leaf_and_inner() / 2
     });
 }
 
-/// An inner node of which one leaf is left, and which that replaces.
+/// An inner node with one leaf left is replaced by the leaf.
 #[test]
 fn readers_meet_an_inner_node_that_goes() {
     const KEYS: u64 = 8 * LEAF + 1;
@@ -158,7 +158,7 @@ fn readers_meet_an_inner_node_that_goes() {
     });
 }
 
-/// A tree that grows and shrinks over and over, but never to nothing, must not become higher each
+/// A tree that grows and shrinks repeatedly, but never becomes empty, must not become higher each
 /// time.
 #[test]
 fn nodes_do_not_rise() {
@@ -183,8 +183,8 @@ fn nodes_do_not_rise() {
     });
 }
 
-/// A key that is appended to a leaf while a walk looks for its beginning there is not met if it
-/// does not come after that beginning.
+/// A key that is appended to a leaf while a walk searches for its start there is not met if it is
+/// not after that start.
 #[test]
 fn walks_begin_in_a_leaf_that_grows() {
     explore(|| {

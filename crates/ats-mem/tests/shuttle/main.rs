@@ -1,25 +1,25 @@
-//! Interleavings of few threads in the places where the structure changes, chosen by a scheduler
-//! that looks for trouble. Runs under `RUSTFLAGS="--cfg shuttle"`.
+//! Interleavings of few threads at changes of the structure, chosen by a scheduler that searches
+//! for bugs. Runs under `RUSTFLAGS="--cfg shuttle"`.
 //!
 //! Most tests build a store that is one write away from a change of its structure, let writers make
-//! the change, and let readers look at keys that no writer touches; they fail if the change is not
-//! reached. Nodes are small there: eight keys in a leaf, eight children of an inner node. An access
-//! to an atomic is where the scheduler can switch. It does not show the effects of weak memory
+//! the change, and let readers read keys that no writer touches; they fail if the change is not
+//! reached. Nodes are small here: eight keys in a leaf, eight children of an inner node. The
+//! scheduler can switch at each access to an atomic. It does not show the effects of weak memory
 //! orders; `loom`, which does, is too slow for structures of this size.
 //!
-//! | module | what it explores |
+//! | module | subject |
 //! |---|---|
 //! | [`leaves`] | leaves and inner nodes of the tree that split, share, merge and go |
 //! | [`adapting`] | base nodes that are split and joined |
-//! | [`batches`] | several keys written as one |
-//! | [`claims`] | one key held by a change that takes long |
+//! | [`batches`] | atomic writes of several keys |
+//! | [`claims`] | slow changes, which hold one key |
 //! | [`anything`] | random operations of any kind while the tree adapts |
 //! | [`hash`] | buckets of the hash table that split and join, and fixations |
 //! | [`hashing`] | random operations of any kind while the hash table adapts |
-//! | [`moments`] | queries of one moment |
+//! | [`moments`] | snapshot queries |
 #![cfg(shuttle)]
 
-// Before the modules that use its macro.
+// Declared before the modules that use its macro.
 #[macro_use]
 #[path = "../stores/exploring.rs"]
 mod exploring;
@@ -46,7 +46,7 @@ use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Runs something once that needs no scheduler, only small nodes.
+/// Runs a function once that needs small nodes, but no scheduler.
 fn once(act: impl Fn() + Send + Sync + 'static) {
     Runner::new(RandomScheduler::new(1), config(TIME)).run(move || quietly(&act));
 }
@@ -66,7 +66,7 @@ fn put_all(store: &impl Records<Plain>, numbers: &[u64], value: u64) {
     }
 }
 
-/// The numbers that a chain of `next` calls comes to, or of `prev` calls.
+/// Returns the numbers that a chain of `next` or `prev` calls meets.
 fn walk_numbers(tree: &CaTree<Plain>, upwards: bool) -> Vec<u64> {
     let mut met = Vec::new();
     let guard = pin();
@@ -112,7 +112,7 @@ fn count(tree: &CaTree<Plain>, range: Range<u64>) -> usize {
     skip(tree, range, Direction::Up, usize::MAX).expect_err("not so many")
 }
 
-/// Asserts that these numbers, which ascend, are counted and found by their places.
+/// Asserts that these ascending numbers are counted and found by rank.
 fn are_counted(tree: &CaTree<Plain>, numbers: &[u64]) {
     let all = || 0..u64::MAX;
     assert_eq!(count(tree, all()), numbers.len());
@@ -146,15 +146,15 @@ fn fill<S: Records<Plain> + Default>(numbers: impl Iterator<Item = u64>) -> Arc<
     Arc::new(store)
 }
 
-/// Even numbers, so that odd ones fall between them. They fill leaf after leaf of the tree.
+/// Returns even numbers, so that odd ones fall between them. They fill leaf after leaf of the tree.
 fn evens(count: u64) -> impl Iterator<Item = u64> + Clone {
     (0..count).map(|number| 2 * number)
 }
 
-/// The keys of a full leaf of the tree.
+/// Number of keys of a full leaf of the tree.
 const LEAF: u64 = 8;
 
-/// Bytes of the nodes of a tree, without records.
+/// Returns the bytes of the nodes of a tree, without records.
 fn structure(tree: &CaTree<Plain>) -> usize {
     let mut records = 0;
     quietly(|| {

@@ -1,4 +1,4 @@
-//! Queries of one moment, beside writers, batches and threads that cut.
+//! Snapshot queries, beside writers, batches and reclaiming threads.
 
 use crate::*;
 use ats_mem::{HashTable, Moment};

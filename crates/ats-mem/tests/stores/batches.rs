@@ -1,4 +1,4 @@
-//! Batches end cleanly, whatever happens in the middle of them.
+//! Batches end cleanly after any event in the middle of them.
 
 use ats_mem::{Change, Plain, Provided, Record, RecordBox, Records, Release};
 use ats_sync::{Guard, pin};
@@ -19,7 +19,7 @@ pub(crate) fn put<R: Release>(store: &impl Records<R>, key: &[u8], value: u64, o
     assert_eq!(put, Ok(()));
 }
 
-/// Puts `new` under each key, but answers the key with index `stop` by `last`.
+/// Puts `new` under each key, except that the key with index `stop` gets `last`.
 pub(crate) fn batch<'g, R: Release>(
     store: &'g impl Records<R>,
     keys: &[&[u8]],
@@ -39,7 +39,7 @@ pub(crate) fn batch<'g, R: Release>(
     )
 }
 
-/// Counts what is owned: each record owns as many units as its value says.
+/// Values that count owned units: each record owns as many units as its value.
 pub(crate) struct Units;
 
 pub(crate) static UNITS: AtomicI64 = AtomicI64::new(0);
@@ -64,7 +64,7 @@ pub(crate) fn a_panic_undoes_the_batch(store: impl Records<Plain>) {
     let found: Vec<Option<u64>> = KEYS.iter().map(|key| value(&store, key)).collect();
     assert_eq!(found, [None, Some(1), None, Some(1)]);
     assert_eq!(store.len(), 2);
-    // No key is held any more, and batches work as before.
+    // Keys must not be held any more, and batches work as before.
     for key in KEYS {
         put(&store, key, 3, false);
     }
@@ -96,13 +96,13 @@ pub(crate) fn every_way_out_releases_once(store: impl Records<Units>) -> i64 {
     expected
 }
 
-/// Sees the epochs in which a thread is pinned.
+/// The set of epochs in which a thread was pinned.
 #[derive(Default)]
 pub(crate) struct Epochs(HashSet<u64>);
 
 impl Epochs {
-    /// Notes the present one. If it is new, waits until the next one has begun; that after it does
-    /// not begin until the thread pins anew.
+    /// Records the current epoch. If it is new, waits until the next one has begun; the one after
+    /// that does not begin until the thread repins.
     pub(crate) fn look(&mut self) {
         let guard = pin();
         let epoch = guard.epoch();
@@ -116,9 +116,8 @@ impl Epochs {
 }
 
 thread_local! {
-    /// The epochs seen when values are released, which happens when a thread is no longer pinned.
-    /// Nothing in threads of other tests, to which garbage of this one can come: they have to go
-    /// on.
+    /// The epochs seen when values are released, after a thread has unpinned. `None` in threads of
+    /// other tests, which may free garbage of this one and must not wait.
     static RELEASING: RefCell<Option<Epochs>> = const { RefCell::new(None) };
 }
 
@@ -129,7 +128,7 @@ pub(crate) fn epochs_released_in() -> usize {
         .map_or(0, |epochs| epochs.0.len())
 }
 
-/// Looks at the epochs when it is released.
+/// Values that record the epoch when released.
 pub(crate) struct Looking;
 
 impl Release for Looking {
@@ -138,7 +137,7 @@ impl Release for Looking {
     }
 }
 
-/// The number of pieces of keys in the long batches.
+/// Number of pieces of keys in the long batches.
 pub(crate) const PIECES: usize = 24;
 
 /// Writes many keys, and gives up at the end or does not. Returns in how many epochs it was pinned
@@ -184,11 +183,11 @@ pub(crate) fn a_long_batch_pins_anew<S: Records<Looking> + Default>() {
         assert!(deciding >= PIECES, "{deciding} epochs");
         ending
     };
-    // The first batch replaces nothing; those after it free what was replaced before.
+    // The first batch replaces no records; later ones free records replaced before.
     round(false);
     round(false);
-    // Other tests that stay pinned can keep what was retired from being freed until the end, so
-    // that has to be seen once in some rounds.
+    // Other tests that stay pinned can delay the freeing of retired records until the end, so one
+    // success in several rounds is enough.
     let pins_anew = |_| round(true) >= PIECES / 2;
     assert!((0..50).any(pins_anew), "too few epochs at the end");
     round(false);
@@ -196,7 +195,8 @@ pub(crate) fn a_long_batch_pins_anew<S: Records<Looking> + Default>() {
     assert!(deciding <= 1 && ending == 0, "pinned by its caller");
 }
 
-/// Keeps all keys but the last, which it puts off: so it can look at the store while it holds them.
+/// A plan that keeps all keys but the last, which it defers: so it can read the store while it
+/// holds them.
 pub(crate) struct Keeping<'a, S> {
     store: &'a S,
     keys: [&'static [u8]; 6],
@@ -213,7 +213,7 @@ impl<S: Records<Plain>> ats_store::BatchPlan<Record<Plain>, RecordBox<Plain>> fo
     }
 
     fn build(&mut self, _: usize, _: Option<&Record<Plain>>) -> Change<Plain> {
-        // They are held, missing ones as well, and seen as they were.
+        // The keys are held, including missing ones, and readers see their old records.
         for (index, key) in self.keys[..5].iter().enumerate() {
             let busy = self.store.update(key, &pin(), &mut |_| Change::Remove);
             assert_eq!(busy, Err(ats_mem::Busy));
@@ -266,7 +266,7 @@ pub(crate) fn only_the_key_is_held<S: Records<Plain> + Default>() {
             assert_eq!((index, old), (1, value(self.0, b"b")));
             let busy = self.0.update(b"b", &pin(), &mut |_| Change::Remove);
             assert_eq!(busy, Err(ats_mem::Busy));
-            // Decided and kept before.
+            // A key that was decided, and kept, before.
             let busy = self.0.update(b"a", &pin(), &mut |_| Change::Remove);
             assert_eq!(busy, Err(ats_mem::Busy));
             for key in [b"c", b"d"] {
@@ -296,14 +296,14 @@ pub(crate) fn only_the_key_is_held<S: Records<Plain> + Default>() {
             assert_eq!(is_there(&store, b"b"), new.or(old));
             let there = 2 + usize::from(old.is_some()) + usize::from(new.or(old).is_some());
             assert_eq!(store.len(), there);
-            // Nothing is held any more.
+            // The batch holds no key any more.
             KEYS.iter().for_each(|key| put(&store, key, 9, false));
             assert_eq!(KEYS.map(|key| value(&store, key)), [Some(9); 4]);
         }
     }
 }
 
-/// Removes each key after having looked for long.
+/// A plan that removes each key after a long decision.
 struct Removing;
 
 impl ats_store::BatchPlan<Record<Plain>, RecordBox<Plain>> for Removing {
@@ -344,7 +344,7 @@ pub(crate) fn a_held_key_is_removed<S: Records<Plain> + Default>(is_fixed: bool)
 }
 
 pub(crate) fn wait_until_released(expected: i64) {
-    // Other tests of this program may keep the epoch back for a moment.
+    // Other tests of this program may hold back the epoch for a moment.
     for _ in 0..1000 {
         ats_sync::collect();
         if UNITS.load(Ordering::Relaxed) >= expected {

@@ -1,8 +1,9 @@
-//! Is there an order of the operations, each at one moment between its call and its return, that
-//! explains all their results?
+//! A linearizability checker: it searches an order of the operations, each at one moment between
+//! its call and its return, that explains all their results.
 //!
-//! The search of Wing and Gong (1993) with the memory of Lowe (2017): choose an operation that may
-//! be the next, apply it, go on; never twice with the same operations done and the same state.
+//! The search is that of Wing and Gong (1993) with the memory of Lowe (2017): it chooses an
+//! operation that may be the next, applies it, and continues; never twice with the same operations
+//! done and the same state.
 
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -12,9 +13,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Clone, Debug)]
 pub(crate) struct Event<O> {
     pub(crate) what: O,
-    /// Before the call.
+    /// Time before the call.
     pub(crate) call: u64,
-    /// After the return.
+    /// Time after the return.
     pub(crate) end: u64,
 }
 
@@ -23,7 +24,8 @@ pub(crate) struct Event<O> {
 pub(crate) struct Clock(AtomicU64);
 
 impl Clock {
-    /// Calls something and records it, with the result made part of the event by `what`.
+    /// Calls a function and records the call; the second function converts the result to a part of
+    /// the event.
     pub(crate) fn record<R, O>(
         &self,
         call: impl FnOnce() -> R,
@@ -74,7 +76,7 @@ pub(crate) fn linearizable<O, S: Clone + Eq + Hash>(
 mod tests {
     use super::*;
 
-    /// A register: what was written, or what was read.
+    /// An access to a register, with the value written or read.
     enum Access {
         Write(u32),
         Read(u32),

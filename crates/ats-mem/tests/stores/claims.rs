@@ -1,4 +1,4 @@
-//! A change that takes long holds its key alone, and ends cleanly whatever happens in the middle.
+//! A slow change holds only its key, and ends cleanly after any event in the middle.
 
 use ats_mem::When;
 use ats_mem::{
@@ -42,7 +42,7 @@ pub(crate) fn others_go_on(store: impl Records<Plain>) {
     let changed = store.update_alone(b"a", &guard, &mut |current| {
         decided += 1;
         assert_eq!(current.map(|record| record.value()[0]), Some(1));
-        // All of this would wait for ever if a lock were held.
+        // All these calls would wait for ever if a lock were held.
         assert_eq!(value(&store, b"a"), Some(1));
         assert_eq!(put(&store, b"a", 7), Err(Busy));
         assert_eq!(
@@ -172,7 +172,7 @@ pub(crate) fn the_end_is_held(store: impl Records<Plain>, ordered: bool) {
     assert_eq!(store.len(), usize::from(ordered));
 }
 
-/// Counts what is owned: each record owns as many units as its value says.
+/// Values that count owned units: each record owns as many units as its value.
 pub(crate) struct Units;
 
 pub(crate) static UNITS: AtomicI64 = AtomicI64::new(0);
@@ -192,7 +192,7 @@ pub(crate) fn each_record_is_released_once(store: impl Records<Units>) -> i64 {
         });
         assert_eq!(done, Ok(()));
     };
-    // Kept, replaced, removed, and dropped with the store.
+    // The values are kept, replaced, removed, and dropped with the store.
     for value in [
         Some(1),
         Some(0),
@@ -209,7 +209,7 @@ pub(crate) fn each_record_is_released_once(store: impl Records<Units>) -> i64 {
 }
 
 pub(crate) fn wait_until_released(expected: i64) {
-    // Other tests of this program may keep the epoch back for a moment.
+    // Other tests of this program may hold back the epoch for a moment.
     for _ in 0..1000 {
         ats_sync::collect();
         if UNITS.load(Ordering::Relaxed) >= expected {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Runs blocks at once, each with a reference of its own to what it names.
+/// Runs blocks concurrently, each with its own reference to the value it names.
 macro_rules! together {
     ($($share:ident => $body:block)*) => {
         $crate::exploring::run_all(vec![$({
@@ -20,9 +20,9 @@ macro_rules! together {
     };
 }
 
-/// The time that each scheduler may try, for each test.
+/// Time limit of each scheduler, for each test.
 pub(crate) const TIME: Duration = Duration::from_millis(800);
-/// More would not be reached in the time.
+/// Largest number of iterations, which the time limit never allows.
 pub(crate) const ITERATIONS: usize = 1_000_000;
 
 /// Runs a scenario under a scheduler that switches at random, and under one that switches rarely
@@ -39,8 +39,8 @@ pub(crate) fn explore_for(time: Duration, scenario: impl Fn() + Send + Sync + 's
     Runner::new(PctScheduler::new(3, ITERATIONS), config(time)).run(move || again());
 }
 
-/// As `explore`, for a scenario that says whether it came to what it is about. At least one run in
-/// ten has to.
+/// Like `explore`, for a scenario that returns `true` if it reached its subject. At least one run
+/// in ten has to.
 pub(crate) fn explore_reaching(scenario: impl Fn() -> bool + Send + Sync + 'static) {
     explore_reaching_for(TIME, scenario);
 }
@@ -68,7 +68,7 @@ pub(crate) fn config(time: Duration) -> Config {
     config
 }
 
-/// Runs all of these at once, and ends with them.
+/// Runs all threads concurrently, and waits for their end.
 pub(crate) fn run_all(threads: Vec<Box<dyn FnOnce() + Send>>) {
     let threads: Vec<_> = threads.into_iter().map(thread::spawn).collect();
     for thread in threads {
@@ -76,8 +76,8 @@ pub(crate) fn run_all(threads: Vec<Box<dyn FnOnce() + Send>>) {
     }
 }
 
-/// Keys of this number and above are so long that the tree keeps no tombstones of them, and merges
-/// leaves before they are empty.
+/// Number from which keys are so long that the tree keeps no tombstones of them, and merges leaves
+/// before they are empty.
 pub(crate) const LONG: u64 = 1 << 32;
 
 pub(crate) fn key(number: u64) -> Vec<u8> {
@@ -85,7 +85,7 @@ pub(crate) fn key(number: u64) -> Vec<u8> {
     [&number.to_be_bytes()[..], &[1; 16][..tail]].concat()
 }
 
-/// The number of a key.
+/// Returns the number of a key.
 pub(crate) fn number(key: &[u8]) -> u64 {
     let number = key.first_chunk().expect("keys of eight bytes or more");
     u64::from_be_bytes(*number)

@@ -1,4 +1,4 @@
-//! Records are freed with no lock held, and with no key held by a batch: it can take long.
+//! Records are freed while no lock, and no key, is held: freeing can take long.
 
 use ats_mem::{Busy, Change, End, Provided, RecordBox, Records, Release};
 use ats_sync::pin;
@@ -7,24 +7,24 @@ use std::cell::RefCell;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-/// Keys of the store. Enough that leaves and buckets are split and merged all the time.
+/// Number of keys of the store: enough that leaves and buckets are split and merged all the time.
 pub(crate) const KEYS: u64 = 400;
 pub(crate) const STEPS: u64 = 6_000;
-/// The least number of looks at records that are freed in this thread.
+/// Smallest number of checks when records are freed in this thread.
 pub(crate) const ENOUGH: usize = 1_000;
 
 thread_local! {
-    /// Asks another thread, in the one that frees; nothing in other threads.
+    /// The connection to the checking thread, in the thread that frees; `None` in other threads.
     static ASKING: RefCell<Option<Asking>> = const { RefCell::new(None) };
 }
 
-/// The way to a thread that looks at the store.
+/// The connection to a thread that checks the store.
 pub(crate) struct Asking {
     keys: Vec<u64>,
     ask: Sender<u64>,
     answer: Receiver<Result<(), Busy>>,
     asked: usize,
-    /// The first finding that should not be.
+    /// The first fault found.
     wrong: Option<String>,
 }
 
@@ -39,14 +39,14 @@ impl Asking {
                 Ok(Err(Busy)) => "a key is held",
                 Err(_) => "a lock is held",
             };
-            // The answer will come, too late for being of use.
+            // The answer will arrive too late to be of use.
             let keys = &self.keys;
             (self.wrong).get_or_insert_with(|| format!("{wrong}: {key} of {keys:?}"));
         }
     }
 }
 
-/// Asks when it is released.
+/// Values that ask when they are released.
 pub(crate) struct Probing;
 
 impl Release for Probing {
@@ -63,7 +63,7 @@ pub(crate) fn owning(key: &[u8], value: u64) -> RecordBox<Probing> {
     RecordBox::new(key, &[value], true)
 }
 
-/// Says which keys the thread is about to write.
+/// Records the keys that the thread is about to write.
 pub(crate) fn about_to_write(keys: impl IntoIterator<Item = u64>) {
     ASKING.with_borrow_mut(|asking| {
         let asking = asking.as_mut().expect("set at the beginning");
@@ -144,8 +144,8 @@ pub(crate) fn is_freed_without_locks<S: Records<Probing> + Default>() {
         }));
         store.force_adaptation(50, 50);
         let mut random = Rng::with_seed(5);
-        // Threads of other tests keep the epoch back now and then, and free what this one has
-        // retired.
+        // Threads of other tests hold back the epoch now and then, and free records that this one
+        // has retired.
         let goes_on = |steps| {
             ASKING.with_borrow(|asking| {
                 let asking = asking.as_ref().expect("set above");

@@ -2,11 +2,11 @@
 //! linearizability. The threads are those of the system or, under `RUSTFLAGS="--cfg shuttle"`, of a
 //! scheduler that switches between them at any access to an atomic.
 //!
-//! The keys lie among others that no thread touches, so many that one key more or less splits a
-//! leaf, or makes the hash table grow. The tree is made to split and to join its base nodes all the
-//! time, too. A query of one moment is one read of all keys, and so is a look for a place at once.
-//! Reads that are no snapshot (`next`, `prev`, `scan`, and walks by many steps) are checked as what
-//! they promise to be: one read for each key they passed, each between the call and the return.
+//! The keys are among others that no thread touches, so many that one key more or less splits a
+//! leaf, or makes the hash table grow. The tree is forced to split and join its base nodes all the
+//! time, too. A snapshot query is one read of all keys, and so is a rank query at one moment. Reads
+//! that are no snapshot (`next`, `prev`, `scan`, and walks by many steps) are checked against their
+//! contract: one read for each key they passed, each between the call and the return.
 
 use crate::checker::{Clock, Event, linearizable};
 use ats_mem::When;
@@ -33,37 +33,36 @@ pub(crate) type State = [Option<u64>; KEYS];
 pub(crate) enum What {
     /// Wrote the new value and found the old one.
     Write(usize, Option<u64>, Option<u64>),
-    /// Wrote the new value, without a look at the old one, and found whether there was one.
+    /// Wrote the new value, without reading the old one, and returned `true` if there was one.
     WriteOver(usize, Option<u64>, bool),
     Read(usize, Option<u64>),
-    /// Looked at several keys as one, found these values, and wrote one under some of the keys.
+    /// Read several keys in one batch, found these values, and wrote one value under some of the
+    /// keys.
     Batch(Vec<Part>, u64),
-    /// Removed what was at an end: a key with its value, or nothing because nothing was there at
-    /// all.
+    /// Removed the record at an end: a key with its value, or none because the store was empty.
     TakeEnd(End, Option<(usize, u64)>),
-    /// Found that so many of the keys were there.
+    /// Found that this many of the keys were present.
     Size(i64),
-    /// Found these values, and so many of the keys, as of one moment.
+    /// Found these values, and this many of the keys, at one moment.
     Query(State, i64),
-    /// Passed over so many keys of a range, fillers included, and came to one, or to the end behind
-    /// so many.
+    /// Skipped keys of a range, including fillers, and reached a key, or the end after this many.
     Skip(Skip, Result<u64, usize>),
 }
 
-/// A look for a place.
+/// A skip of keys in a range.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Skip {
-    /// The first number, and the first one above that is not in the range.
+    /// The first number of the range, and the first one beyond.
     pub(crate) range: (u64, u64),
     pub(crate) direction: Direction,
     pub(crate) most: usize,
     place: Place,
-    /// The number of other keys that there are.
+    /// Number of other keys.
     fillers: u64,
 }
 
 impl Skip {
-    /// The right result.
+    /// Returns the correct result.
     fn find(&self, state: &State) -> Result<u64, usize> {
         let there = (0..KEYS).filter(|index| state[*index].is_some());
         let there = there.map(|index| self.place.keys[index]);
@@ -84,11 +83,12 @@ impl Skip {
 pub(crate) struct Part {
     key: usize,
     found: Option<u64>,
-    /// `true` if the key was left as it is.
+    /// `true` if the key was kept unchanged.
     is_kept: bool,
 }
 
-/// Looks for a place at once, in a store that knows places, and has it count if it cannot tell.
+/// A function that skips keys at one moment, in a store with ranks, and has the store count first
+/// if needed.
 pub(crate) type SkipAtOnce<S> = fn(&S, &Skip) -> Option<Result<u64, usize>>;
 
 pub(crate) fn apply(state: &State, what: &What) -> Option<State> {
@@ -140,18 +140,18 @@ pub(crate) fn apply(state: &State, what: &What) -> Option<State> {
     Some(after)
 }
 
-/// A kind of store, and where in it the keys are.
+/// A kind of store, and the position of the keys in it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     /// `true` if the store has an order, and adapts.
     ordered: bool,
-    /// The approximate number of other keys: the even numbers from 0 on. With none, the keys are at
+    /// Approximate number of other keys: the even numbers from 0 on. Without them, the keys are at
     /// the ends of the store, and are taken from there.
     fillers: u64,
     keys: [u64; KEYS],
 }
 
-/// Full leaves have 34 keys, or 8 where interleavings are explored.
+/// A tree. Full leaves have 34 keys, or 8 when interleavings are explored.
 pub(crate) const TREE: Place = match cfg!(shuttle) {
     true => Place {
         ordered: true,
@@ -165,20 +165,20 @@ pub(crate) const TREE: Place = match cfg!(shuttle) {
     },
 };
 
-/// Few keys, so that a base node that is split off is empty now and then.
+/// A tree of few keys, so that a base node that is split off is empty now and then.
 pub(crate) const QUEUE: Place = Place {
     ordered: true,
     fillers: 0,
     keys: [1, 17, 31, 63],
 };
 
-/// As a queue, without an order.
+/// An unordered store used like a queue.
 pub(crate) const POOL: Place = Place {
     ordered: false,
     ..QUEUE
 };
 
-/// A table grows with its 33rd key.
+/// A hash table, which grows with its 33rd key.
 pub(crate) const HASH_TABLE: Place = Place {
     ordered: false,
     fillers: 31,
@@ -186,7 +186,7 @@ pub(crate) const HASH_TABLE: Place = Place {
 };
 
 impl Place {
-    /// Fewer where there is little besides the keys, and so little that can be different.
+    /// Returns the number of rounds: fewer with few other keys, which allow little variation.
     pub(crate) fn rounds(&self) -> u64 {
         match self.fillers {
             0 => ROUNDS / 4,
@@ -198,7 +198,7 @@ impl Place {
         self.keys[index].to_be_bytes()
     }
 
-    /// The index of a key, unless it is a filler.
+    /// Returns the index of a key, unless it is a filler.
     pub(crate) fn index(&self, key: &[u8]) -> Option<usize> {
         (0..KEYS).find(|index| self.key(*index) == key)
     }
@@ -209,11 +209,11 @@ pub(crate) struct Player<S> {
     store: Arc<S>,
     clock: Arc<Clock>,
     random: Rng,
-    /// Values of this player begin here, so that no two writes write the same.
+    /// The next value of this player; players have disjoint values, so that all writes differ.
     next_value: u64,
     place: Place,
     skip_at_once: Option<SkipAtOnce<S>>,
-    /// The number of fillers, and the totals of the store before.
+    /// Number of fillers, and the totals of the store before.
     fillers: u64,
     base: Totals,
     events: Vec<Event<What>>,
@@ -250,7 +250,7 @@ impl<S: Records<Plain>> Player<S> {
     pub(crate) fn write(&mut self, new: Option<u64>) {
         let (index, store) = (self.random.usize(..KEYS), &self.store);
         let key = self.place.key(index);
-        // One in three as changes that take long are made.
+        // One in three writes is a slow change.
         let alone = self.random.u64(..3) == 0;
         let update = || {
             let mut old = None;
@@ -312,7 +312,7 @@ impl<S: Records<Plain>> Player<S> {
         let what = match event.what {
             Ok(taken) if place.ordered => What::TakeEnd(end, taken),
             Ok(Some((index, value))) => What::Write(index, None, Some(value)),
-            // A store without order may find nothing at no single moment.
+            // An unordered store may find no record without having been empty at any single moment.
             Ok(None) | Err(ats_mem::Busy) => return,
         };
         self.events.push(Event {
@@ -322,8 +322,8 @@ impl<S: Records<Plain>> Player<S> {
         });
     }
 
-    /// Writes some keys as one, and leaves others as they are. Now and then gives up at the last
-    /// key, after which nothing may have happened.
+    /// Writes some keys in one batch, and keeps others unchanged. Now and then aborts at the last
+    /// key, after which no change may be visible.
     pub(crate) fn batch(&mut self) {
         let chosen: Vec<usize> = (0..KEYS).filter(|_| self.random.u64(..3) > 0).collect();
         let answers = chosen.iter().map(|_| self.random.u64(..6)).collect();
@@ -362,7 +362,7 @@ impl<S: Records<Plain>> Player<S> {
         self.push(event);
     }
 
-    /// Counts, and checks that bytes and objects are of one moment.
+    /// Counts, and checks that bytes and objects belong to one moment.
     pub(crate) fn size(&mut self) {
         let (store, base) = (&self.store, self.base);
         let event = self.clock.record(
@@ -372,7 +372,7 @@ impl<S: Records<Plain>> Player<S> {
                     let size = totals.objects - base.objects;
                     let bytes = totals.bytes - base.bytes;
                     // A key of one word, a value of one word, and a header of one word, or of three
-                    // where a batch needed room for any address.
+                    // if a batch needed room for any address.
                     assert!(
                         (24 * size..=40 * size).contains(&bytes),
                         "{bytes} of {size}"
@@ -407,8 +407,8 @@ impl<S: Records<Plain>> Player<S> {
         }));
     }
 
-    /// Begins a query, sees all of it in several ways, some of it later, and ends it. Its moment is
-    /// between the call and the return of the begin.
+    /// Begins a query, reads its snapshot in several ways, some of it later, and ends it. Its
+    /// moment is between the call and the return of the begin.
     pub(crate) fn query(&mut self) {
         let store = Arc::clone(&self.store);
         let begun = self
@@ -449,7 +449,7 @@ impl<S: Records<Plain>> Player<S> {
         }
     }
 
-    /// Looks for a place in a range, again if the store has to count first.
+    /// Skips keys in a range at one moment, again if the store has to count first.
     pub(crate) fn skip_at_once(&mut self) {
         let Some(skip_at_once) = self.skip_at_once else {
             return;
@@ -483,7 +483,7 @@ impl<S: Records<Plain>> Player<S> {
         }
     }
 
-    /// The content that a scan of a moment meets.
+    /// Returns the contents that a scan at a read point meets.
     fn state_at(&self, when: When) -> State {
         let mut state = State::default();
         let scanned = self.store.scan(None, when, &pin(), &mut |record| {
@@ -497,7 +497,7 @@ impl<S: Records<Plain>> Player<S> {
         state
     }
 
-    /// Scans from behind a key on, and gives up somewhere.
+    /// Scans from a key on, and stops somewhere.
     pub(crate) fn scan_part(&mut self) {
         let (from, limit) = (self.random.usize(..KEYS), 1 + self.random.u64(..30));
         let (store, place) = (&self.store, self.place);
@@ -533,14 +533,14 @@ impl<S: Records<Plain>> Player<S> {
         }
     }
 
-    /// The key behind, or before, another one.
+    /// Steps to the key after, or before, another one.
     pub(crate) fn step(&mut self) {
         let from = self.place.key(self.random.usize(..KEYS)).to_vec();
         let upwards = self.random.u64(..2) == 0;
         self.step_from(&from, upwards);
     }
 
-    /// Step by step from a key to the second next, or to the end.
+    /// Walks step by step from a key to the second next, or to the end.
     pub(crate) fn walk(&mut self) {
         let from = self.random.usize(..KEYS);
         let upwards = self.random.u64(..2) == 0;
@@ -578,7 +578,7 @@ impl<S: Records<Plain>> Player<S> {
             let value = match &event.what {
                 Some((found, value)) if key == found => Some(*value),
                 Some((found, _)) if (key < &found[..]) == upwards => None,
-                // Beyond what was found.
+                // The key is beyond the found one.
                 Some(_) => continue,
                 None => None,
             };
@@ -592,7 +592,7 @@ impl<S: Records<Plain>> Player<S> {
     }
 
     pub(crate) fn push(&mut self, event: Event<Result<What, ats_mem::Busy>>) {
-        // A call that met a batch in its way has not happened.
+        // A call that failed because of a batch has not happened.
         if let Ok(what) = event.what {
             self.events.push(Event {
                 what,
@@ -608,7 +608,7 @@ pub(crate) struct Writing<'a> {
     gives_up: bool,
     keys: &'a [&'a [u8]],
     chosen: &'a [usize],
-    /// A number for each key, which says what becomes of it.
+    /// A number for each key, which decides about its change.
     answers: Vec<u64>,
     new: u64,
     parts: Vec<Part>,
@@ -668,7 +668,7 @@ pub(crate) fn history<S: Records<Plain> + Default + 'static>(
     skip_at_once: Option<SkipAtOnce<S>>,
 ) {
     let store = S::default();
-    // One more or one less: one to four keys make the leaf split, or the table grow.
+    // The number of fillers varies: one to four keys make the leaf split, or the table grow.
     let fillers = place.fillers.checked_sub(1);
     let fillers = fillers.map_or(0, |fillers| fillers + round % 3);
     for filler in 0..fillers {
@@ -679,7 +679,7 @@ pub(crate) fn history<S: Records<Plain> + Default + 'static>(
         assert_eq!(put, Ok(()));
     }
     let base = store.totals().expect("this thread may wait");
-    // One write in so many splits a base node, and one in so many joins some.
+    // Converts a period of forced splits or joins; below 2, none is forced.
     let adapts = |one_in: u64| if one_in < 2 { 0 } else { one_in as u32 };
     store.force_adaptation(adapts(round / 3 % 5), adapts(round / 15 % 5));
     let (store, clock) = (Arc::new(store), Arc::new(Clock::default()));

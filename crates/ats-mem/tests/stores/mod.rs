@@ -1,5 +1,5 @@
 //! Checks that every store has to pass. The tests of each store call them, here and in the crate of
-//! the stores for comparison, which includes these files.
+//! the rival stores, which includes these files.
 
 pub(crate) mod batches;
 pub(crate) mod claims;

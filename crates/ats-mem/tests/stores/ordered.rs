@@ -1,4 +1,4 @@
-//! Ordered stores against a model, and under many threads.
+//! Ordered stores, compared with a model, and under many threads.
 
 use ats_mem::When;
 use ats_mem::{
@@ -68,12 +68,12 @@ pub(crate) fn contents<R: Release>(tree: &impl Records<R>) -> Vec<(Vec<u8>, u64)
 pub(crate) enum Op {
     Put(Vec<u8>, u64),
     Remove(Vec<u8>),
-    /// Without a look at what is there.
+    /// Put without reading the old record.
     PutOver(Vec<u8>, u64),
     RemoveAny(Vec<u8>),
     Get(Vec<u8>),
     GetAgain(Vec<u8>),
-    /// So many steps from a key, in a direction, of which each asks for a key alone.
+    /// Take this many steps from a key, in a direction, each asking for a key alone.
     Steps(Vec<u8>, bool, usize),
     Next(Vec<u8>),
     Prev(Vec<u8>),
@@ -83,7 +83,8 @@ pub(crate) enum Op {
     Batch(BTreeMap<Vec<u8>, u64>, Option<usize>),
 }
 
-/// Keys that meet often, share prefixes of many lengths, and differ in trailing zeros.
+/// Generates keys that are often equal, share prefixes of many lengths, and differ in trailing
+/// zeros.
 pub(crate) fn key() -> impl Strategy<Value = Vec<u8>> {
     let tail = prop_oneof![
         proptest::collection::vec(0u8..2, 0..12),
@@ -133,7 +134,7 @@ pub(crate) fn neighbours(
     [above.map(owned).next(), below.map(owned).next_back()]
 }
 
-/// Takes the first so many records of a scan.
+/// Takes the first `most` records of a scan.
 pub(crate) fn take_all<'g>(
     most: usize,
     scan: impl FnOnce(&mut dyn FnMut(&'g Record<Plain>) -> ControlFlow<()>),
@@ -290,7 +291,7 @@ pub(crate) fn number(n: u64) -> [u8; 8] {
     n.to_be_bytes()
 }
 
-/// Records that are alive, for each of the tests that count.
+/// Number of live records, for each of the tests that count.
 pub(crate) static LIVE: [AtomicI64; 10] = [const { AtomicI64::new(0) }; 10];
 
 pub(crate) struct Counted<const TEST: usize>;
@@ -306,8 +307,8 @@ pub(crate) fn owning<const TEST: usize>(key: &[u8], value: u64) -> RecordBox<Cou
     RecordBox::new(key, &[value], true)
 }
 
-/// Threads write keys of their own (whose state they know exactly) between each other's, while
-/// readers check keys that are always there and walk over everything.
+/// Runs threads that write their own keys (whose state they know exactly) between each other's,
+/// while readers check permanent keys and walk over everything.
 pub(crate) fn many_threads<S, const TEST: usize>(forcing: u32) -> S
 where
     S: Records<Counted<TEST>> + Default,
@@ -399,7 +400,7 @@ where
 }
 
 pub(crate) fn wait_until_all_are_released<const TEST: usize>() {
-    // Other tests of this program may keep the epoch back for a moment.
+    // Other tests of this program may hold back the epoch for a moment.
     let start = Instant::now();
     while LIVE[TEST].load(Ordering::Relaxed) != 0 {
         assert!(start.elapsed().as_secs() < 20, "a record was not released");
@@ -473,7 +474,7 @@ pub(crate) fn readers_never_see_half_a_batch(tree: &impl Records<Plain>) {
     });
 }
 
-/// Batches with overlapping keys from several threads: increments are never lost, so batches
+/// Checks that no increment is lost by batches with overlapping keys from several threads: they
 /// exclude each other and single writers key by key.
 pub(crate) fn batches_do_not_lose_updates(tree: &impl Records<Plain>) {
     const ROUNDS: u64 = 4_000;

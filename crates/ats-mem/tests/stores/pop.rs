@@ -24,7 +24,7 @@ pub(crate) fn take(store: &impl Records<Plain>, end: End) -> Option<u64> {
                 Change::Remove
             }
         });
-        // A neighbour that is to be joined may be held for long, by a thread that sleeps.
+        // A neighbour to be joined may be held for long by a thread that sleeps.
         match done {
             Ok(()) => return taken,
             Err(Busy) => assert_eq!(taken, None),

@@ -1,5 +1,5 @@
-//! Many threads on one store without order: what readers may rely on while others write and the
-//! table changes its layout under them.
+//! Many threads on one unordered store: guarantees for readers while others write and the table
+//! changes its layout.
 
 use ats_mem::When;
 use ats_mem::{Busy, Change, Plain, Provided, Record, RecordBox, Records, Release, SlotAnswer};
@@ -16,7 +16,7 @@ pub(crate) fn key(number: u64) -> [u8; 8] {
     number.to_be_bytes()
 }
 
-/// `update`, again as long as a batch is in the way.
+/// Calls `update`, and repeats it as long as a batch is in the way.
 pub(crate) fn update<'g, R: Release>(
     table: &'g impl Records<R>,
     key: &[u8],
@@ -38,8 +38,8 @@ pub(crate) fn remove<R: Release>(table: &impl Records<R>, key: &[u8]) {
     update(table, key, &pin(), |_| Change::Remove);
 }
 
-/// Runs `work` in each of `threads` threads, again and again until the time is over or one panics.
-/// `work` gets the number of the thread and of the round.
+/// Runs `work` in each of `threads` threads repeatedly until the time is over or one panics. `work`
+/// gets the number of the thread and of the round.
 pub(crate) fn hammer(threads: usize, work: impl Fn(usize, u64) + Sync) {
     let stop = AtomicBool::new(false);
     let end = Instant::now() + TIME;
@@ -148,7 +148,7 @@ pub(crate) fn a_fixed_walk_goes_on_from_deleted_keys<S: Records<Plain> + Default
             let mut met = HashSet::new();
             let mut here = table.first(&pin()).map(|record| record.key().to_vec());
             while let Some(key) = here {
-                // Each step under a guard of its own: only the key is carried over.
+                // Each step has its own guard: only the key is carried over.
                 let guard = pin();
                 let next = table.next(&key, &guard).expect("fixed");
                 here = next.map(|record| record.key().to_vec());
@@ -288,7 +288,7 @@ pub(crate) fn a_batch_is_never_half_seen<S: Records<Plain> + Default>() {
             let abort = round % 5 == 4;
             let done = table.update_many(&keys, &guard, &mut |index, current| {
                 let old = current.map_or(0, |record| record.value()[0]);
-                // All keys of a batch are held from the first one on, so the next value is safe.
+                // A batch holds all keys from the first one on, so the next value is safe.
                 value = if index == 0 { old + 1 } else { value };
                 assert_eq!(old + 1, value, "another batch came between");
                 match abort && index == KEYS as usize - 1 {
@@ -330,10 +330,10 @@ pub(crate) fn a_batch_is_never_half_seen<S: Records<Plain> + Default>() {
     }
 }
 
-/// Values that count how many of them are alive.
+/// Values that count the live ones.
 pub(crate) struct Counted<const TEST: usize>;
 
-/// Of each of the tests that count.
+/// Number of live values, for each of the tests that count.
 pub(crate) static ALIVE: [AtomicI64; 2] = [const { AtomicI64::new(0) }; 2];
 
 impl<const TEST: usize> Release for Counted<TEST> {
@@ -359,7 +359,7 @@ pub(crate) fn every_record_is_released_once<
         match thread {
             0 => {
                 let guard = pin();
-                // Busy or not: what was not taken is dropped.
+                // Values that were not taken, for example because of `Busy`, are dropped.
                 let _ = table.update_many(&keys, &guard, &mut |index, _| match round % 3 == 0
                     && index == 7
                 {
@@ -387,7 +387,8 @@ pub(crate) fn every_record_is_released_once<
     wait_until_alive::<TEST>(0);
 }
 
-/// Other tests of this process hold guards now and then, which keep garbage from being freed.
+/// Waits until this many values are alive. Other tests of this process hold guards now and then,
+/// which delay the freeing of garbage.
 pub(crate) fn wait_until_alive<const TEST: usize>(expected: i64) {
     let end = Instant::now() + Duration::from_secs(20);
     while ALIVE[TEST].load(Ordering::Relaxed) != expected && Instant::now() < end {
