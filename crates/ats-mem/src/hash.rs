@@ -1,73 +1,70 @@
 //! The unordered store: linear hashing whose buckets are cache lines and whose readers take no
 //! lock.
 //!
-//! Good for: point reads (one cache miss for the bucket, one for the record; often none for a key
-//! that is not there), point writes, any number of records (it grows and shrinks a few buckets at a
-//! time, without long stops). Bad at: ranges, for which there is no order; walks, which jump about
-//! in memory.
+//! Good for: point reads (one cache miss for the bucket, one for the record; often none for an
+//! absent key), point writes, any number of records (it grows and shrinks a few buckets at a time,
+//! without long pauses). Bad for: ranges, which need an order; walks, which jump about in memory.
 //!
 //! # How it works
 //! A bucket is a line of seven slots; a slot is one word with 16 bits of the hash and the address
-//! of a record (module `line`). Apart from the lines, densely, lies a word with seven bits of the
-//! hash for each slot (module `fingerprints`): a search looks there first, nearly always needs one
+//! of a record (module `line`). Apart from the lines, densely packed, is a word with seven bits of
+//! the hash for each slot (module `fingerprints`): a search reads it first, nearly always needs one
 //! slot of the line or none, and then compares one key. Buckets that overflow continue in further
 //! lines (module `bucket`). The array of buckets grows by linear hashing (Litwin 1980, Larson
-//! 1988): one bucket at a time is split in two, in a fixed order, so that two words say where every
-//! record is (module `directory`). There are as many writer locks as the contention on them asks
-//! for (module `stripes`). Walks follow an order that growing and shrinking do not change (module
-//! `walk`).
+//! 1988): one bucket at a time is split in two, in a fixed order, so that two words determine the
+//! bucket of every record (module `directory`). The number of writer locks adapts to contention
+//! (module `stripes`). Walks follow an order that resizing does not change (module `walk`).
 //!
-//! Cache-line buckets with resizing by small steps are those of DLHT (HPDC 2024); growing in the
-//! order of linear hashing is what `ets` does; fingerprints apart from the entries are those of
+//! Cache-line buckets with resizing in small steps are those of DLHT (HPDC 2024); growth in the
+//! order of linear hashing is that of `ets`; fingerprints apart from the entries are those of
 //! "Swiss tables" (Abseil, 2017).
 //!
 //! # Invariants
-//! - HASH-1. A slot is stored only by the holder of the stripe of its bucket.
+//! - HASH-1. Only the holder of its bucket's stripe stores to a slot.
 //! - HASH-2. A key has at most one slot with a record that is not marked as deleted, except while
 //!   the holder of the lock moves it, when both slots hold the same word.
 //! - HASH-3. The record of a key stays in its slot until it is removed, except for moves: to the
 //!   other bucket of a split or a join, or within a bucket. Every move publishes the copy, then
-//!   changes what readers compare (the number of buckets, the count of moves, or both), then clears
-//!   the original.
+//!   changes the words that readers compare (the number of buckets, the count of moves, or both),
+//!   then clears the original.
 //! - HASH-4. Every store to a slot releases and every load acquires.
-//! - HASH-5. A record that is taken out of a slot, a line out of a chain, and a segment out of the
-//!   directory are freed by retiring only. References to buckets and records are had under a guard
-//!   that was there when the thread read the directory, or by code that has the table alone. So
-//!   what they lead to lives as long as they do.
-//! - HASH-6. Locks are taken in this order: that of the census, resize lock, stripes in ascending
-//!   order. A writer holds one stripe and takes no other lock under it.
+//! - HASH-5. A record removed from a slot, a line from a chain, and a segment from the directory
+//!   are freed by retiring only. References to buckets and records exist under a guard that was
+//!   taken before the thread read the directory, or in code that has exclusive access to the table.
+//!   So the objects live as long as the references.
+//! - HASH-6. Locks are taken in this order: census lock, resize lock, stripes in ascending order. A
+//!   writer holds one stripe and takes no other lock under it.
 //! - HASH-7. The fingerprint of a slot is stored before the slot is filled and cleared after it was
 //!   emptied, and so is the bit for records behind the first line. Lines are linked and unlinked
 //!   between the two.
 //!
-//! # Why a reader that finds nothing is right
-//! A reader that finds a record is right: it was there when the slot was loaded. Let it find
-//! nothing, and suppose the key was present all the time. (If it was absent at some moment of the
-//! search, then "nothing" is right for that moment.) By HASH-3 its record was in one slot until it
-//! moved. If it did not move, the reader loaded that slot and found it. If it moved after the
-//! reader had loaded the slot where it was, the same. So the reader has loaded, with acquire, a
-//! slot that a move had cleared, or by HASH-7 fingerprints from which a move had cleared that of
-//! the slot, or it was before that in the place the record was moved to, which a move then
-//! announced.
+//! # Correctness of a failed lookup
+//! A reader that finds a record is right: it was there when the slot was loaded. Assume that it
+//! finds nothing, although the key was present all the time. (If it was absent at some moment of
+//! the search, then "nothing" is right for that moment.) By HASH-3 its record was in one slot until
+//! it moved. If it did not move, the reader loaded that slot and found it. If it moved after the
+//! reader had loaded its slot, the same holds. So the reader has loaded, with acquire, a slot that
+//! a move had cleared, or by HASH-7 fingerprints from which a move had cleared that of the slot, or
+//! it had read the target slot of a move before, which the move then announced.
 //!
 //! Now the reader confirms. Before its search it has loaded the count of moves, then the number of
-//! buckets; behind it, it loads the number, then the count (`Directory::confirms`). If the count
-//! differs, or the number leads to another bucket, it starts again. Let that not be so, and let M
-//! be the last move of which it missed the record, having seen it cleared.
-//! - M was within a bucket. It was counted before it cleared, so the count behind the search
+//! buckets; after it, it loads the number, then the count (`Directory::confirms`). If the count
+//! differs, or the number leads to another bucket, it starts again. Otherwise, let M be the last
+//! move whose record it missed because it saw the original cleared.
+//! - M was within a bucket. It was counted before it cleared, so the count after the search
 //!   includes it, and so does the equal one before the search: the copy was published before the
 //!   search began.
 //! - M was a join. It was counted a second time after the number had changed and before it cleared.
 //!   As before, this count was seen before the search; so the number was that of M or a later one,
 //!   and the bucket searched was that of the copy.
-//! - M was a split. It changed the number before it cleared, so the number behind the search is
-//!   that of M or a later one. If the number before the search was so, too, the reader searched the
-//!   bucket of the copy. If it was older, it led to the bucket the record came from, and so does
-//!   the later one; then the later one is not older than that of a join after M. This join was
-//!   counted a first time before it changed the number, so this count was seen behind the search
+//! - M was a split. It changed the number before it cleared, so the number after the search is that
+//!   of M or a later one. If the same holds for the number before the search, the reader searched
+//!   the bucket of the copy. If that was older, it led to the bucket the record came from, and so
+//!   does the later one; then the later one is not older than that of a join after M. This join was
+//!   counted a first time before it changed the number, so this count was seen after the search
 //!   and, being equal, before it, and then the number before the search was not older than M.
 //!
-//! So the copy was there to be found, unless it has been moved on: but M was the last move.
+//! So the copy could be found, unless it was moved again: but M was the last move.
 
 mod bucket;
 mod directory;
@@ -155,7 +152,7 @@ impl<R: Release> Records<R> for HashTable<R> {
         self.directory.prefetch(bucket);
     }
 
-    /// Any record will do, so whichever end is asked for.
+    /// Changes any record, for either end.
     fn update_end<'g>(
         &'g self,
         _end: End,
@@ -166,7 +163,7 @@ impl<R: Release> Records<R> for HashTable<R> {
         loop {
             let found = self
                 .successor(Place::At(start), guard)
-                // The place is a hint, so only a search of the whole table tells that it is empty.
+                // The position is a hint, so only a search of the whole table can find it empty.
                 .or_else(|| self.successor(Place::START, guard));
             let Some(found) = found else {
                 decide(None);
@@ -177,7 +174,7 @@ impl<R: Release> Records<R> for HashTable<R> {
                 gone = current.is_none();
                 current.map_or(Change::Keep, |current| decide(Some(current)))
             })?;
-            // Another thread has taken it; there may be other records.
+            // Another thread has taken the record; there may be others.
             if gone {
                 continue;
             }
@@ -255,8 +252,8 @@ impl<R: Release> Records<R> for HashTable<R> {
 
     fn fix(&self) {
         let guard = pin();
-        // Keeps the stripes as they are, so that none is passed over, and lets no second caller go
-        // before the first has waited.
+        // Keeps the set of stripes unchanged, so that none is missed, and makes a second caller
+        // wait until the first has waited.
         let _resizing = self.rare().resizing.lock();
         if !self.is_fixed() {
             let slots = self.directory.active();
@@ -265,8 +262,8 @@ impl<R: Release> Records<R> for HashTable<R> {
         if self.rare().fixed.fetch_add(1, Ordering::AcqRel) > 0 {
             return;
         }
-        // A removal that found the table not fixed must not take away a key that a walk, which does
-        // not wait for it, has reached since. It holds a stripe from before its look at `fixed`
+        // A removal that found the table not fixed must not remove a key that a walk, which does
+        // not wait for it, has reached since. It holds a stripe from before its read of `fixed`
         // until it is done; a thread that takes that stripe after us finds the table fixed.
         for stripe in 0..self.stripes.count(&guard) {
             drop(self.stripes.lock(stripe as u64, &guard));
@@ -303,7 +300,7 @@ impl<R: Release> HashTable<R> {
         }
     }
 
-    /// The totals, and the moment of which they are.
+    /// Returns the totals, and their read point.
     fn take_census(&self, guard: &Guard) -> Result<(Totals, u64), Busy> {
         let census = self.rare().census.get_or_init(Box::default).share(|turn| {
             let (_resizing, _) = self.rare().resizing.lock_within_limit()?;
@@ -315,7 +312,7 @@ impl<R: Release> HashTable<R> {
         census.ok_or(Busy)
     }
 
-    /// Begins a query of one moment.
+    /// Begins a snapshot query.
     fn begin_moment(
         &self,
         prepare: &mut dyn FnMut() -> Result<bool, Busy>,
@@ -332,17 +329,16 @@ impl<R: Release> HashTable<R> {
         })
     }
 
-    /// Bytes of what it takes to find records.
+    /// Returns the bytes of the structure, without records.
     fn structure(&self, guard: &Guard) -> usize {
         let buckets = self.directory.bytes() + self.lines() * size_of::<Line<R>>();
-        // With what is made late, also before it is made: a table is not larger because it was
-        // fixed once.
+        // Lazily made parts always count: a table does not become larger because it was fixed once.
         let own = size_of::<Self>() + slab::block_size(size_of::<Rare>()) + self.moments.bytes();
         own + self.stripes.bytes(guard) + buckets
     }
 
-    /// The layout of the table, and its adaptation to contention. Approximate while it is changing.
-    /// O(locks).
+    /// Returns the layout of the table, and statistics of its adaptation to contention. Approximate
+    /// while it is changing. O(locks).
     pub fn buckets(&self) -> Buckets {
         Buckets {
             buckets: self.directory.active(),

@@ -4,84 +4,83 @@
 //! ```text
 //!   route node              which base node? high fan-out, replaced only when the tree adapts
 //!    |      |
-//!   base    base            what one lock guards: as much as contention allows
+//!   base    base            the unit of a lock: as large as contention allows
 //!    |       |
 //!   inner   inner           a B+tree for each base node
 //!    |  |     |
-//!   leaf leaf leaf          34 keys, by their heads; a word for the record of each, and about it
+//!   leaf leaf leaf          34 keys, by their heads, and for each a word that leads to its record
 //! ```
 //!
 //! The idea is that of K. Sagonas and K. Winblad, *A contention adapting approach to concurrent
-//! ordered sets* (JPDC 2018; in Erlang/OTP since 22): a lock that many threads contend for is split
-//! together with what it guards, and two locks that no threads contend for are joined. So a table
-//! that one process uses has one lock, which stays in its cache, and a table that many use has as
-//! many as they need, where they need them.
+//! ordered sets* (JPDC 2018; in Erlang/OTP since 22): a contended lock is split together with the
+//! data it guards, and two uncontended locks are joined. So a table that one process uses has one
+//! lock, which stays in its cache, and a table that many use has as many locks as they need, in the
+//! parts where they need them.
 //!
-//! # Where this differs from the papers
+//! # Differences from the papers
 //! - Their route nodes are a binary tree that is never balanced; ours are a B+tree, three levels of
-//!   which lead to 200,000 base nodes, in whatever order those came. A change of it is one store,
-//!   which one lock for the whole tree protects. That lock is only tried: a thread that does not
-//!   get it adapts next time.
+//!   which lead to 200,000 base nodes, for any order of their creation. A change of it is one
+//!   store, protected by one lock for the whole tree. That lock is only tried: a thread that does
+//!   not get it adapts next time.
 //! - Their base nodes hold binary trees, or leaves of 64 that are copied as a whole. Ours hold
-//!   B+trees with leaves that are changed in place where one word suffices. Locks are as fine as
+//!   B+trees with leaves that are changed in place if one word suffices. Locks are as fine as
 //!   contention demands, nodes as fat as the cache likes. Base nodes are split and joined by
 //!   splitting and grafting their B+trees: O(height), no record moves.
 //! - They split in the middle, where half of the conflicts remain if keys are skewed and all if
-//!   they ascend. We split between the keys of the last two writers that met. A split cannot part
-//!   writers that contend for one key, or that append to one end, so there is none.
+//!   they ascend. We split between the keys of the last two writers that contended. A split cannot
+//!   separate writers that contend for one key, or append to one end, so there is none.
 //! - Their readers check a sequence number or take a lock. Ours do neither; see below.
-//! - They join what no threads contend for. Two threads that write side by side to base nodes of
-//!   their own would be brought together by that, and parted again at once, thousands of writes
+//! - They join all uncontended base nodes. Two threads that write concurrently to base nodes of
+//!   their own would be brought together by that, and separated again at once, thousands of writes
 //!   later, and so on. We put a join off as long as another thread was the last to write to the
 //!   neighbour, some dozen times.
-//! - Several keys are written as one by [`batch`](crate::batch)es that hold keys and not base
+//! - Several keys are written atomically by [`batch`](crate::batch)es that hold keys and not base
 //!   nodes.
 //! - The owner of the tree calls [`join_idle`](crate::Records::upkeep), so that a tree that is
 //!   only read gets fewer base nodes again. Its readers do not call it.
 //!
 //! Good for: point reads (one or two cache misses below the inner nodes, which stay in the cache),
-//! writes that do not look at what is there (one), scans, rows of ascending keys, writers in
-//! different parts. Bad at: new keys, of which one in nine copies a leaf (about 600 bytes); many
+//! writes that do not read the old record (one), scans, rows of ascending keys, writers in
+//! different parts. Bad for: new keys, of which one in nine copies a leaf (about 600 bytes); many
 //! writers of one key, or of one end.
 //!
 //! # Invariants
-//! - CATREE-1. The children of an inner node, the slots of a leaf and the root of a base node are
-//!   stored to only by the holder of the base node's lock, while the base node is valid and the
-//!   node alive.
-//! - CATREE-2. The word at the root and the children of route nodes are stored to only by the
-//!   holder of the lock of adaptation. A base node that hangs from them is replaced only by the
-//!   holder of its lock, too.
-//! - CATREE-3. A node is marked dead before its replacement is published, and not stored to any
-//!   more.
-//! - CATREE-4. The fences of a leaf or inner node (the range of keys led to it) do not change in
-//!   its life. Replacements partition or extend their range.
+//! - CATREE-1. Only the holder of the base node's lock stores to the children of an inner node, the
+//!   slots of a leaf and the root of a base node, while the base node is valid and the node alive.
+//! - CATREE-2. Only the holder of the lock of adaptation stores to the link at the root and to the
+//!   children of route nodes. Only a thread that holds a base node's lock, too, replaces the base
+//!   node there.
+//! - CATREE-3. A node is marked dead before its replacement is published, and does not change from
+//!   then on.
+//! - CATREE-4. The fences of a leaf or inner node (the range of keys that lead to it) never change.
+//!   Replacements partition or extend their range.
 //! - CATREE-5. A thread waits for the lock of a base node only while it holds no lock. A thread
 //!   that holds the lock of a base node only tries the lock of adaptation. A thread that holds both
-//!   only tries the lock of a neighbour. So threads cannot wait in a circle. A census waits for
+//!   only tries the lock of a neighbour. So threads cannot deadlock. A census waits for
 //!   locks to become free while it holds the lock of adaptation; no thread waits for that one that
 //!   holds another.
-//! - CATREE-6. A node is freed by retiring, once, after its replacement was published. Then no
-//!   links lead to it but those of nodes that died no later, and were taken out, too. References to
-//!   nodes are had under a guard that was there when the thread read the root, for as long as that;
-//!   or by code that has the tree alone. So a node lives as long as a reference to it.
-//! - CATREE-7. The finger of a valid base node, if it has one, and the spot that was written last
-//!   lead to leaves that are not dead, or nowhere, whenever its lock is free. Only the holder of
-//!   the lock uses them, and not those of a dead one.
-//! - CATREE-8. A key that is in a leaf keeps its place there. Keys that come get the next place.
+//! - CATREE-6. A node is retired once, after its replacement was published. Then only links of
+//!   nodes that died no later, and were removed, too, lead to it. References to nodes exist under a
+//!   guard that was taken before the thread read the root, for as long as the guard; or in code
+//!   that has exclusive access to the tree. So a node lives as long as a reference to it.
+//! - CATREE-7. The finger of a valid base node, if it has one, and the spot of the last write lead
+//!   to leaves that are not dead, or are empty, whenever its lock is free. Only the holder of the
+//!   lock uses them, and not those of a dead base node.
+//! - CATREE-8. A key keeps its slot in a leaf. New keys get the next slot.
 //!
-//! # Why a reader that stands on a dead node is right
-//! Each node on its way was current at some moment since the reader began: the root was when it was
-//! loaded; a child pointer of a live node was current when loaded, one of a dead node was current
-//! when the node died, and by CATREE-3 it has not changed since; and the node was found current
-//! before it died. That a leaf moves to another base node when its own is split or joined makes no
-//! difference to this. So the slot it finally loads held this value at some moment between the
+//! # Correctness of readers on dead nodes
+//! Each node on its path was current at some moment since the reader began: the root was when it
+//! was loaded; a child pointer of a live node was current when loaded, one of a dead node was
+//! current when the node died, and by CATREE-3 it has not changed since; and the node was found
+//! current before it died. It makes no difference that a leaf moves to another base node when its
+//! own is split or joined. So the slot it finally loads held this value at some moment between the
 //! begin and the end of the operation, and the operation linearizes there.
 //!
-//! # Why a writer changes the right leaf
-//! It goes down like a reader and then takes the lock of the base node it passed. If the base node
-//! is still valid, and leaf and parent are alive, they are where they were (CATREE-1, CATREE-3),
-//! and their range still is (CATREE-4). If the base node is not valid it starts again; if only the
-//! leaf is dead it goes down again from the base node.
+//! # Correctness of writers
+//! It descends like a reader and then takes the lock of the base node it passed. If the base node
+//! is still valid, and leaf and parent are alive, their position (CATREE-1, CATREE-3) and their
+//! range (CATREE-4) have not changed. If the base node is not valid, the writer starts again; if
+//! only the leaf is dead, it descends again from the base node.
 
 mod adapt;
 mod base;
@@ -150,7 +149,7 @@ impl<R: Release> Records<R> for CaTree<R> {
     fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
         #[cfg(target_arch = "x86_64")]
         if has_avx2() {
-            // SAFETY: the processor has just said that it has these instructions.
+            // SAFETY: the check above has found that the processor has these instructions.
             return unsafe { self.root().find_avx2(key, guard) };
         }
         self.root().find::<Baseline>(key, guard)
@@ -302,13 +301,14 @@ impl<R: Release> Records<R> for CaTree<R> {
 }
 
 impl<R: Release> CaTree<R> {
-    /// The adaptation of the tree to contention. Approximate while it is changing. O(base nodes).
+    /// Returns statistics of the tree's adaptation to contention. Approximate while it is changing.
+    /// O(base nodes).
     pub fn adaptation(&self) -> Adaptation {
         self.estimate_nodes().adaptation
     }
 
-    /// The route nodes and base nodes in the order of their keys; a route node comes before those
-    /// that it leads to. O(base nodes).
+    /// Returns the route nodes and base nodes in key order; a route node comes before its children.
+    /// O(base nodes).
     pub fn shape(&self) -> Vec<ShapeNode> {
         self.nodes_in_order()
     }
