@@ -411,7 +411,7 @@ impl<R: Release> Moments<R> {
         }
     }
 
-    /// Like [`date`](Self::date), for a writer that has read the clock.
+    /// Gives a time to a record like [`date`](Self::date), for a writer that has read the clock.
     #[cold]
     pub(crate) fn date_at<'g>(
         &self,

@@ -110,7 +110,7 @@ impl<R: Release, const N: usize> Block<R, N> {
         unsafe { self.word(place).record() }
     }
 
-    /// Like [`record`](Self::record), but returns removals, too.
+    /// Returns the record or removal in a slot below `len`, if there is one.
     pub(super) fn any_record<'g>(
         &'g self,
         place: usize,
@@ -150,8 +150,8 @@ impl<R: Release, const N: usize> Block<R, N> {
         (candidates != 0 && self.compare_behind_head(place, key).is_eq()).then_some(place)
     }
 
-    /// Like [`find`](Self::find), for several keys with the same head. Each record read is likely a
-    /// cache miss, so ascending ones are searched by bisection.
+    /// Finds a key like [`find`](Self::find), for several keys with the same head. Each record read
+    /// is likely a cache miss, so ascending ones are searched by bisection.
     #[inline(never)]
     fn find_among(&self, candidates: u64, key: &[u8]) -> Option<usize> {
         let first = candidates.trailing_zeros() as usize;

@@ -130,7 +130,7 @@ impl<'n, R: Release> Leaf<'n, R> {
         each!(self, block => block.record(place, guard))
     }
 
-    /// Like [`record`](Self::record), but returns removals, too.
+    /// Returns the record or removal in a slot below `len`, if there is one.
     pub(super) fn any_record<'g>(self, place: usize, guard: &'g Guard) -> Option<&'g Record<R>>
     where
         'n: 'g,

@@ -125,7 +125,7 @@ unsafe fn equal_of_eight(heads: *const AtomicI64, needle: std::arch::x86_64::__m
     low | high << 4
 }
 
-/// Like [`equal_of_eight`], for two heads.
+/// Compares like [`equal_of_eight`], for two heads.
 ///
 /// # Safety
 /// The pointer must be valid for reads of two heads, and the processor must have AVX.
@@ -187,7 +187,8 @@ unsafe fn count_eight<const OFFSET: usize>(
     sums[1] = _mm256_sub_epi64(sums[1], high);
 }
 
-/// Like [`count_eight`], for two heads: the lane of each head below the `needle` is -1.
+/// Compares heads like [`count_eight`], for two heads: the lane of each head below the `needle` is
+/// -1.
 ///
 /// # Safety
 /// The pointer must be valid for reads of two heads, and the processor must have AVX.

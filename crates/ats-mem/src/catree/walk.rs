@@ -204,8 +204,8 @@ impl<R: Release> Root<R> {
         only_record(self.below_by(bound, guard, &|_| false)?)
     }
 
-    /// Like [`above`](Self::above), but returns the key alone if it can be read from the leaf and
-    /// `will_do` accepts it.
+    /// Returns the smallest record like [`above`](Self::above), but returns the key alone if it can
+    /// be read from the leaf and `will_do` accepts it.
     #[inline(always)]
     pub(super) fn above_by<'g>(
         &'g self,
@@ -295,8 +295,8 @@ impl<R: Release> Root<R> {
         None
     }
 
-    /// Like [`below`](Self::below), but returns the key alone if it can be read from the leaf and
-    /// `will_do` accepts it.
+    /// Returns the greatest record like [`below`](Self::below), but returns the key alone if it can
+    /// be read from the leaf and `will_do` accepts it.
     #[inline(always)]
     pub(super) fn below_by<'g>(
         &'g self,

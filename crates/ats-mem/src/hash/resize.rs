@@ -130,8 +130,8 @@ impl<R: Release> HashTable<R> {
     }
 
     /// Changes the layout against the demand of contention and of the number of records, within
-    /// bounds and unless another thread is at it. Later writes restore the demanded layout in small
-    /// steps.
+    /// bounds and unless another thread is changing it. Later writes restore the demanded layout in
+    /// small steps.
     #[cold]
     pub(super) fn force(&self, forced: Forced, guard: &Guard) {
         let Some(_resizing) = self.rare().resizing.try_lock() else {

@@ -59,7 +59,7 @@ impl Active {
         is_sure || may_come
     }
 
-    /// Like [`has`](Self::has), for a caller that checks again.
+    /// Returns the same as [`has`](Self::has), without noting doubt: the caller checks again.
     pub(super) fn may_read(&self, range: Range<u64>) -> bool {
         self.reads(range.clone()) || self.may_come(range)
     }

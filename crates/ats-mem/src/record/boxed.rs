@@ -231,7 +231,8 @@ pub(crate) unsafe fn free_alone<R: Release>(record: *mut Record<R>) {
     }
 }
 
-/// Like [`retire`], for a record that owns nothing and has `bytes` bytes, without reading it.
+/// Retires like [`retire`], for a record that owns nothing and has `bytes` bytes, without reading
+/// it.
 ///
 /// # Safety
 /// The same as for `retire`.

@@ -140,7 +140,8 @@ impl<R> Record<R> {
         unsafe { ptr::with_exposed_provenance::<Version<Record<R>>>(address).as_ref() }
     }
 
-    /// Like [`version`](Self::version), for code that has exclusive use of the store.
+    /// Returns the version like [`version`](Self::version), for code that has exclusive use of the
+    /// store.
     ///
     /// # Safety
     /// No other code may use the store of the record, and its moments must not have been dropped.

@@ -89,8 +89,8 @@ impl Player {
         }
     }
 
-    /// Like [`update`](Self::update), without reading the old record. Returns `true` if there was
-    /// one.
+    /// Changes a key like [`update`](Self::update), without reading the old record. Returns `true`
+    /// if there was one.
     fn write_over(&mut self, number: u64, value: Option<u64>) -> bool {
         let (key, guard) = (key(number), pin());
         loop {

@@ -39,8 +39,8 @@ pub(crate) fn explore_for(time: Duration, scenario: impl Fn() + Send + Sync + 's
     Runner::new(PctScheduler::new(3, ITERATIONS), config(time)).run(move || again());
 }
 
-/// Like `explore`, for a scenario that returns `true` if it reached its subject. At least one run
-/// in ten has to.
+/// Explores like `explore`, for a scenario that returns `true` if it reached its subject. At least
+/// one run in ten has to.
 pub(crate) fn explore_reaching(scenario: impl Fn() -> bool + Send + Sync + 'static) {
     explore_reaching_for(TIME, scenario);
 }
