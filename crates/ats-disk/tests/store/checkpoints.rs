@@ -277,7 +277,7 @@ fn no_checkpoint_is_below_a_store() {
         assert!(!at(place).exists(), "{place}");
     }
     assert_eq!(files(), before);
-    // Those that are closed are no better, and other files with the name of a manifest are nothing.
+    // A closed store is one, too. A file of others is no store, although it is called a manifest.
     other.close().expect("closed");
     assert!(here.checkpoint(&at("link/in")).is_err());
     fs::create_dir(at("folder")).expect("made");
