@@ -128,7 +128,7 @@ contract_stage() {
 }
 
 erlang_stage() {
-    export ATS_SELECT_SPECS=20000 ATS_ORACLE_COMMANDS=49000 ATS_ORDERED_BAG_COMMANDS=16000
+    export ATS_SELECT_SPECS=12000 ATS_ORACLE_COMMANDS=30000 ATS_ORDERED_BAG_COMMANDS=10000
     suites 2400 3 ! -path 'test/timing/*' ! -path 'test/deep/*' ! -path 'test/cluster/*'
 }
 

@@ -15,7 +15,7 @@
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([set/1, ordered_set/1]).
 
--define(DEFAULT_SECONDS, "6").
+-define(DEFAULT_SECONDS, "3").
 -define(OBJECTS, 1000000).
 -define(SNAPSHOTS, 1000).
 -define(MEMORY, (1 bsl 30)).

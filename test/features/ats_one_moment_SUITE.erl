@@ -26,7 +26,7 @@ init_per_suite(Config) ->
 end_per_suite(Config) ->
     [application:stop(Application) || Application <- ?config(started, Config)].
 
--define(TIME, 700).
+-define(TIME, 400).
 
 %% Two writers put lists of two objects, one of which clears the table now and then.
 lists_are_seen_whole(_Config) ->
