@@ -39,8 +39,6 @@ check "clippy of the build that counts" env RUSTFLAGS="--cfg counted" \
 check "clippy of the benchmarks" cargo clippy --manifest-path bench/Cargo.toml --workspace \
     --no-default-features --all-targets --locked --target-dir "$target/bench" -- -D warnings
 check "formatting of the benchmarks" cargo fmt --manifest-path bench/Cargo.toml --all --check
-check "clippy of the storage of openraft" cargo clippy --all-targets --locked \
-    --manifest-path examples/openraft/Cargo.toml --target-dir "$target/openraft" -- -D warnings
 check "formatting of the storage of openraft" \
     cargo fmt --manifest-path examples/openraft/Cargo.toml --check
 check "documentation" env RUSTDOCFLAGS="-D warnings -A rustdoc::redundant_explicit_links" \

@@ -174,7 +174,7 @@ otp27_stage() {
     compared=$(find test -path 'test/contract/*_SUITE.erl' -o -name '*functions_SUITE.erl' |
         sed 's,.*/\(.*\)\.erl,\1,' | sort)
     # shellcheck disable=SC2086 # A list of words.
-    limited 1800 env ATS_SELECT_SPECS=10000 ATS_ORACLE_COMMANDS=20000 \
+    limited 1800 env ATS_SELECT_SPECS=5000 ATS_ORACLE_COMMANDS=10000 \
         scripts/others/otp27.sh $compared
     status=$?
     [ "$status" -ne 77 ] || printf 'not run: %s\n' $compared
@@ -221,8 +221,8 @@ programs_stage() {
 # need many.
 users_stage() (
     export CARGO_PROFILE_DEV_OPT_LEVEL=0
-    limited 1800 cargo test --manifest-path examples/openraft/Cargo.toml --locked \
-        --target-dir "$target/openraft"
+    limited 1800 env RUSTFLAGS="-D warnings" cargo test --locked \
+        --manifest-path examples/openraft/Cargo.toml --target-dir "$target/openraft"
     openraft=$?
     limited 1800 cargo test --manifest-path bench/Cargo.toml -p ats-bench-programs --locked \
         --target-dir "$target/bench" && return "$openraft"
@@ -411,7 +411,7 @@ for part; do
             nodes="users schedules built ra cluster mnesia programs otp otp27 musl counts report"
             alone="timing"
             ;;
-        check) suites="$suites check" ;;
+        check) suites="check $suites" ;;
         *) echo "scripts/test.sh: there is no part $part" >&2 && exit 2 ;;
     esac
 done
