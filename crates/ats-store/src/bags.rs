@@ -1,23 +1,23 @@
-//! Stores in which a key has several values, each of which is changed without the others.
+//! Stores in which a key has several values, each changed without the others.
 //!
-//! To the functions of [`Store`](crate::Store) such a key is one record: its value is all values of
-//! the key in the order in which they were added, each behind its length.
+//! The functions of [`Store`](crate::Store) see such a key as one record. Its value is the list of
+//! the key's values, in the order in which they were added, each preceded by its length:
 //!
 //! ```text
-//!   length, 4 bytes | value | length | value | ...        lengths: least significant byte first
+//!   length | value | length | value | ...        a length: 4 bytes, least significant first
 //! ```
 
 use crate::error::Error;
 
 const LENGTH_BYTES: usize = size_of::<u32>();
 
-/// The most bytes of one value of a key that has several.
+/// Maximum length in bytes of one value of such a key.
 pub const MOST_VALUE_BYTES: usize = i32::MAX as usize;
 
-/// Appends a value behind its length.
+/// Appends a value, preceded by its length, to a list of values.
 ///
 /// # Errors
-/// [`Error::TooLong`] if it has more than [`MOST_VALUE_BYTES`]; nothing is appended then.
+/// [`Error::TooLong`] if the value is longer than [`MOST_VALUE_BYTES`]; then nothing is appended.
 pub fn push_value(values: &mut Vec<u8>, value: &[u8]) -> Result<(), Error> {
     let (len, limit) = (value.len(), MOST_VALUE_BYTES);
     if len > limit {
@@ -28,8 +28,8 @@ pub fn push_value(values: &mut Vec<u8>, value: &[u8]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Values that stand one behind the other. Gives [`Error::Corrupt`] as the last one if the bytes
-/// are not such values.
+/// Returns the values of a list that [`push_value`] has built. Where the bytes are no such list,
+/// the iterator yields [`Error::Corrupt`] and ends.
 pub fn split_values(mut values: &[u8]) -> impl Iterator<Item = Result<&[u8], Error>> {
     std::iter::from_fn(move || {
         if values.is_empty() {
@@ -47,9 +47,9 @@ pub fn split_values(mut values: &[u8]) -> impl Iterator<Item = Result<&[u8], Err
     })
 }
 
-/// The identity of values, which their bytes need not tell.
+/// Equality of values, which may be equal although their bytes differ.
 pub trait BagValues: Send + Sync {
-    /// Returns a hash of a value: the same for equal values, in every process.
+    /// Returns a hash of a value. Equal values have equal hashes, in every process.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if the bytes are no value.
@@ -62,12 +62,12 @@ pub trait BagValues: Send + Sync {
     fn is_equal(&self, one: &[u8], other: &[u8]) -> Result<bool, Error>;
 }
 
-/// The rule by which values are added to keys.
+/// Conditions under which values are added to keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AddRule {
-    /// `true` if a key keeps one of several equal values: the one that it got first.
+    /// `true` if a key keeps only one of several equal values: the first one added.
     pub distinct: bool,
-    /// `true` if nothing is added when one of the keys has values.
+    /// `true` if the call adds nothing when any of its keys already has a value.
     pub only_to_new_keys: bool,
 }
 

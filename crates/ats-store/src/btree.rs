@@ -1,11 +1,10 @@
-//! A store that is plainly right: the standard library's B-tree behind one lock.
+//! The reference store: the standard library's B-tree behind one lock.
 //!
-//! Good for: being compared with. Tests run the same operations on it and on another store,
-//! benchmarks tell what that other store gains, and a table can be made on it to see whether a
-//! difference comes from the store or from the layers above. Bad at: everything that several
-//! threads do at a time, since writers exclude all other threads, and a visit of many records
-//! excludes writers for as long as it takes. This is what `ordered_set` was in `ets` before the CA
-//! tree, but for the kind of tree.
+//! Good for: comparison with other stores. Tests run the same operations on this store and on
+//! another one. Benchmarks show how much faster the other one is. A table on this store shows
+//! whether a fault lies in the store or in the layers above. Bad at: concurrency. A writer excludes
+//! all other threads, and a scan excludes writers until it ends. The `ordered_set` of `ets` worked
+//! this way before the CA tree, with another kind of tree.
 //!
 //! # Invariant
 //! - BTREE-1. The map changes only after everything that can fail or panic has been called.
@@ -22,7 +21,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 type Bytes = Box<[u8]>;
 
-/// See the [module](self).
+/// A B-tree behind one lock: see the [module](self).
 #[derive(Default)]
 pub struct BTreeStore {
     records: RwLock<Records>,
@@ -32,12 +31,12 @@ pub struct BTreeStore {
 #[derive(Default)]
 struct Records {
     map: BTreeMap<Bytes, Bytes>,
-    /// Bytes of all keys and values.
+    /// Total length of all keys and values, in bytes.
     bytes: usize,
 }
 
-/// Bytes that an entry of the map takes besides its key and its value: nodes are between half full
-/// and full.
+/// Estimated memory per entry of the map, beside its key and its value. The nodes of the map are
+/// between half full and full.
 const ENTRY_BYTES: usize = 48;
 
 impl Records {
@@ -68,13 +67,13 @@ impl Records {
 }
 
 impl BTreeStore {
-    /// An empty store.
+    /// Makes an empty store.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// An empty store that merges. It merges at once, so each key has one value.
+    /// Makes an empty store that merges. It merges each operand at once, so a key has one value.
     #[must_use]
     pub fn merging(operator: Arc<dyn MergeOperator>) -> Self {
         BTreeStore {
@@ -83,7 +82,7 @@ impl BTreeStore {
         }
     }
 
-    /// A change as it is made: a value that counts as missing is removed.
+    /// Turns a put of a value that counts as absent into a removal.
     fn settle(&self, key: &[u8], change: Change<Vec<u8>>) -> Change<Vec<u8>> {
         match (change, &self.operator) {
             (Change::Put(value), Some(operator)) if operator.is_absent(key, &value) => {
@@ -94,7 +93,7 @@ impl BTreeStore {
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Records> {
-        // A panic of a visitor leaves nothing half done (BTREE-1).
+        // A panic in a plan leaves the map unchanged (BTREE-1), so a poisoned lock can be used.
         self.records.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -167,7 +166,7 @@ impl Store for BTreeStore {
         visit: &mut Visit<'_>,
     ) -> Result<(), Error> {
         if key_range.is_empty() {
-            // The map would panic.
+            // `BTreeMap::range` panics if the bounds are reversed.
             return Ok(());
         }
         let low = key_range.low.map_or(Bound::Unbounded, Bound::Included);
@@ -237,7 +236,7 @@ mod tests {
 
     const BLOCK: Option<MayBlock> = Some(MayBlock::here());
 
-    /// All records in a direction.
+    /// Returns the keys of a range, in a direction.
     fn all(store: &BTreeStore, key_range: KeyRange<'_>, direction: Direction) -> Vec<Vec<u8>> {
         let mut keys = Vec::new();
         let scanned = store.scan(BLOCK, key_range, direction, &mut |key, _| {
@@ -356,8 +355,8 @@ mod tests {
         );
     }
 
-    /// Appends, which is not commutative. A value that begins with `=` is a base, and one that ends
-    /// with `-` counts as missing; `!` cannot be merged.
+    /// Appends, which is not commutative. A value that begins with `=` is a base. A value that ends
+    /// with `-` counts as absent. The operand `!` cannot be merged.
     struct Append;
 
     impl MergeOperator for Append {
@@ -405,7 +404,7 @@ mod tests {
             assert_eq!(merges.merge(BLOCK, b"k", operand), Ok(()));
             assert_eq!(value(&store, b"k").as_deref(), becomes);
         }
-        // A value that counts as missing is not there, however it was written.
+        // A value that counts as absent is removed, however it was written.
         put(&store, b"put", b"x");
         put(&store, b"put", b"y-");
         assert_eq!(value(&store, b"put"), None);

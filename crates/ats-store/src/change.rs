@@ -1,41 +1,44 @@
-//! Changing one key, and several as one.
+//! The change of one key, and the plan of a change of several keys.
 
-/// The decision of an update about a key, where `V` is the type in which a new value is given.
+/// The decision of an update about a key. `V` is the type of new values.
 pub enum Change<V> {
-    /// Leave it as it is.
+    /// Keep the key as it is.
     Keep,
-    /// Put this in the place of what is there. A record that is given as a whole has the key of the
-    /// update, byte for byte.
+    /// Give the key this value, whether it has one or not. If `V` is a whole record, its key equals
+    /// that of the update, byte for byte.
     Put(V),
     /// Remove the record.
     Remove,
-    /// Only in a batch: undo the whole batch.
+    /// Undo the whole batch. Allowed only in a batch.
     Abort,
-    /// Only as a decision of a [`BatchPlan`]: hold the key, and have the change
-    /// [built](BatchPlan::build) when no lock is held. For what takes longer than a few
+    /// Hold the key, and have the change [built](BatchPlan::build) when no lock is held. Allowed
+    /// only as a decision of a [`BatchPlan`], and meant for changes that take longer than a few
     /// microseconds.
     Later,
 }
 
-/// The decisions of a batch about its keys. `C` is what is there now, `V` what a new value is given
-/// as.
+/// The decisions of a batch about its keys. `C` is the type of current records or values, `V` that
+/// of new ones.
 pub trait BatchPlan<C: ?Sized, V> {
-    /// Decides about the key with this index, seeing what is there. Called once for each key, in
-    /// order, under a lock that the key may share with others, so it must be short. It must not
-    /// call the store.
+    /// Decides about the key with this index; `current` is `None` if the key is absent. The store
+    /// calls this once for each key, in order, under a lock that the key may share with others. So
+    /// it must be short, and must not call the store.
     fn decide(&mut self, index: usize, current: Option<&C>) -> Change<V>;
 
     /// Makes the change of a key for which [`decide`](BatchPlan::decide) has answered
-    /// [`Later`](Change::Later), of the same record: [`Keep`](Change::Keep) or [`Put`](Change::Put)
-    /// or, if it is the only key of the batch, [`Remove`](Change::Remove). Called right after the
-    /// decision, so far as the store can do that with no lock but that of the key.
+    /// [`Later`](Change::Later). `current` is the record that `decide` has seen. The answer is
+    /// [`Keep`](Change::Keep) or [`Put`](Change::Put) or, if the batch has only this key,
+    /// [`Remove`](Change::Remove).
+    ///
+    /// The store calls this right after the decision, and without any other lock than that of the
+    /// key if it can.
     fn build(&mut self, index: usize, current: Option<&C>) -> Change<V> {
         let _ = (index, current);
         unreachable!("this plan puts nothing off")
     }
 
-    /// Decides about a key, and builds at once what the decision puts off: for stores that have no
-    /// way to do that under fewer locks.
+    /// Decides about a key, and builds a deferred change at once. It is for stores that cannot
+    /// release their locks between the two.
     fn decide_and_build(&mut self, index: usize, current: Option<&C>) -> Change<V> {
         match self.decide(index, current) {
             Change::Later => self.build(index, current),
@@ -44,7 +47,7 @@ pub trait BatchPlan<C: ?Sized, V> {
     }
 }
 
-/// A [`BatchPlan`] that puts nothing off.
+/// A [`BatchPlan`] that defers nothing.
 impl<C: ?Sized, V, F: FnMut(usize, Option<&C>) -> Change<V>> BatchPlan<C, V> for F {
     fn decide(&mut self, index: usize, current: Option<&C>) -> Change<V> {
         self(index, current)

@@ -2,16 +2,16 @@
 
 use std::{fmt, io};
 
-/// An error of a store. Nothing has changed then, unless the store says otherwise.
+/// An error of a store. The call has changed nothing, unless the function says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// A key is held by another change, or a lock was held for too long. Try again later, best
-    /// after giving the processor away.
+    /// Another change holds a key, or a lock was held for too long. The caller may try again later,
+    /// best after it has yielded the processor.
     Busy,
     /// The call would block, and the caller has no [`MayBlock`](crate::MayBlock). Nothing has
     /// changed.
     WouldBlock,
-    /// Stores of this kind cannot do this.
+    /// The store does not have this operation.
     Unsupported,
     /// The system failed to read or to write.
     Io(SystemError),
@@ -19,18 +19,18 @@ pub enum Error {
     Corrupt,
     /// The merge operator cannot merge these values.
     Merge,
-    /// The store is one that does not change, and was not read for so long that it keeps nothing
-    /// any more.
+    /// The store is a snapshot that has expired: it was not read for too long, and its records are
+    /// gone.
     Expired,
-    /// A key, a value, or all that is to change at once, has more bytes than the store can keep.
+    /// A key, a value, or all changes of a call together have more bytes than the store can keep.
     TooLong {
-        /// Their number, or less.
+        /// Number of bytes, or a lower bound of it.
         len: usize,
-        /// The most that there may be.
+        /// Maximum number of bytes.
         limit: usize,
     },
-    /// The values of a key are still to be merged by the program. The call has come as far as this
-    /// key.
+    /// A program outside the store must first merge the values of a key. A scan has visited the
+    /// records before this key, and can go on from it once they are merged.
     Pending,
 }
 
@@ -63,17 +63,17 @@ impl From<io::Error> for Error {
     }
 }
 
-/// An error of the system, without its text.
+/// An error of the operating system, without its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SystemError {
     /// The kind of error.
     pub kind: io::ErrorKind,
-    /// The code that the system has given (`errno`), if the error comes from there.
+    /// The error code of the system (`errno`), if the error has one.
     pub code: Option<i32>,
 }
 
 impl SystemError {
-    /// The kind and the code of an error.
+    /// Returns the kind and the code of an error.
     #[must_use]
     pub fn of(error: &io::Error) -> Self {
         SystemError {

@@ -1,10 +1,9 @@
-//! The words that all stores of records by key bytes share, and the small interface of stores of
-//! bytes.
+//! Types that all stores share, and [`Store`], the interface of stores that keep records as bytes.
 //!
-//! A *record* is a key and a value, both of them bytes; keys have the order of their bytes. This
-//! crate knows neither terms nor where records lie.
+//! A *record* is a key and a value, both byte strings; keys are ordered bytewise. This crate knows
+//! nothing of terms, nor of the layout of records in memory.
 //!
-//! | module | words |
+//! | module | contents |
 //! |---|---|
 //! | [`range`](mod@range) | [`KeyRange`], [`Direction`], [`End`], [`successor`] |
 //! | [`scan`] | [`WalkFrom`], [`SlotAnswer`], [`Skipped`] |
@@ -14,10 +13,11 @@
 //! | [`may_block`] | [`MayBlock`], the capability to block |
 //! | [`bags`] | [`Bags`]: several values of one key |
 //! | [`error`] | [`Error`], [`SystemError`] |
-//! | [`btree`] | [`BTreeStore`], the store that others are compared with |
+//! | [`btree`] | [`BTreeStore`], the reference for other stores |
 //!
-//! The stores in memory of the crate `ats-mem` use these words, but not the trait [`Store`]: their
-//! records are read in place, which bytes that a store lends for a moment cannot offer.
+//! The in-memory stores of `ats-mem` use these types, but do not implement [`Store`]. Their callers
+//! read records in place for as long as a guard lives. A `Store` lends bytes only while a closure
+//! runs.
 
 pub mod bags;
 pub mod btree;

@@ -2,15 +2,14 @@
 
 use std::marker::PhantomData;
 
-/// The capability of a thread to block: to wait for a device, for back-pressure, or for a thread
-/// that does.
+/// The capability of a thread to block: to wait for a device, for back-pressure, or for another
+/// thread that may wait for these.
 ///
-/// A function that may block takes an `Option<MayBlock>`. With `None` it does what can be done in
-/// memory at once, or it changes nothing and returns
-/// [`Error::WouldBlock`](crate::Error::WouldBlock). Then the same call can be made again by a
-/// thread that has the capability.
+/// A function that may block takes an `Option<MayBlock>`. With `None`, it either completes in
+/// memory at once, or changes nothing and returns [`Error::WouldBlock`](crate::Error::WouldBlock).
+/// Then a thread that has the capability can repeat the call.
 ///
-/// The value is of no size, and stays in its thread:
+/// The value has no size, and cannot be sent to another thread:
 ///
 /// ```compile_fail
 /// let may_block = ats_store::MayBlock::here();
@@ -20,8 +19,9 @@ use std::marker::PhantomData;
 pub struct MayBlock(PhantomData<*const ()>);
 
 impl MayBlock {
-    /// Grants the capability to the calling thread. Not for a scheduler that serves processes, nor
-    /// for a thread of an asynchronous runtime: while they block, what they serve stands still.
+    /// Grants the capability to the calling thread. A scheduler of processes and a thread of an
+    /// asynchronous runtime must not call this: while they block, all their processes or tasks
+    /// stand still.
     #[inline]
     #[must_use]
     pub const fn here() -> Self {

@@ -1,31 +1,30 @@
-//! Parts and ends of the order of keys.
+//! Ranges, directions and ends of the order of keys.
 
-/// The keys from one on and below another; without one of them, from the first on or up to the
-/// last.
+/// A half-open range of keys: from `low` on, up to and without `high`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeyRange<'k> {
-    /// The first key that belongs to it.
+    /// The lowest key of the range; `None` for no lower bound.
     pub low: Option<&'k [u8]>,
-    /// The first key above that does not.
+    /// The lowest key above the range; `None` for no upper bound.
     pub high: Option<&'k [u8]>,
 }
 
 impl KeyRange<'_> {
-    /// Returns `true` if no key can be in the range.
+    /// Returns `true` if the range can contain no key.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.high
             .is_some_and(|high| high <= self.low.unwrap_or_default())
     }
 
-    /// Returns `true` if a key is in the range.
+    /// Returns `true` if the range contains this key.
     #[must_use]
     pub fn has(&self, key: &[u8]) -> bool {
         self.low.is_none_or(|low| low <= key) && self.high.is_none_or(|high| key < high)
     }
 }
 
-/// The least key above this one, in the order of bytes: no key is between them. O(length).
+/// Returns the least key above this one in bytewise order; no key lies between the two. O(length).
 #[must_use]
 pub fn successor(key: &[u8]) -> Vec<u8> {
     [key, &[0]].concat()

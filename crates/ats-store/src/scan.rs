@@ -1,54 +1,58 @@
-//! Places in a store, and the outcomes of going there.
+//! Starts of walks, and the outcomes of visiting slots and of skipping objects.
 
-/// The beginning of a walk.
+/// The start of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WalkFrom<'k> {
     /// The first record in the direction of the walk.
     Start,
-    /// A key, or the one next to it if it is not there, in a store that has the order of its keys.
+    /// The record of this key or, if it is absent, the next one in the direction of the walk. The
+    /// store must be ordered.
     Key(&'k [u8]),
-    /// The record next to a key that a store without order must know: it is there, or was
+    /// The record beyond this key. An unordered store requires that the key is present, or was
     /// removed since the store was fixed.
     Known(&'k [u8]),
-    /// The record next to a key, which need not be there.
+    /// The record beyond this key, which may be absent.
     Behind(&'k [u8]),
-    /// The place at which another walk paused.
+    /// The position at which another walk has paused.
     Place(u64),
 }
 
-/// The content of a numbered slot. The slots divide a store, and are numbered from 0.
+/// The answer to a visit of the slot with a given index. The slots divide a store, and are numbered
+/// from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotAnswer {
-    /// A slot, whose records were visited; there may be none.
+    /// The slot exists, and its records were visited. It may be empty.
     Here,
-    /// The number of slots.
+    /// The index equals the number of slots.
     End,
-    /// A larger number.
+    /// The index is greater than the number of slots.
     Beyond,
 }
 
-/// The outcome of skipping objects of a range: passing over a number of them.
+/// The outcome of skipping a number of objects of a range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Skipped<T> {
-    /// The record of the next object, when as many as wanted were passed; and the number of its own
-    /// objects that are among those: 0 where each record is one object.
+    /// The record with the next object, behind the number of objects to skip. The second field
+    /// counts the skipped objects that belong to this record; it is 0 if each record is one object.
     At(T, usize),
-    /// All records were passed, of which this is the number.
+    /// The range has no further object. The field counts the objects of the range.
     All(usize),
-    /// Paused, as it was told.
+    /// The caller's `pause` has ended the call early.
     Paused {
-        /// The number of records that were passed.
+        /// Number of objects skipped so far.
         skipped: usize,
-        /// The end of the part that was passed: the new low end of the range on the way up, or the
-        /// new high end on the way down.
+        /// The end of the skipped part. A call that goes on takes it as the new low end of the
+        /// range on the way up, and as the new high end on the way down.
         bound: Vec<u8>,
     },
 }
 
 impl<T> Skipped<T> {
-    /// The slot with this number, of a store whose slots are the places of its objects, if so many
-    /// objects were to be passed. Visits the next record, if its first object is at that place:
-    /// the objects of a record are all in the slot of its first one.
+    /// Returns the answer to a visit of slot `index`, given the outcome of skipping `index`
+    /// objects. It is for stores in which the slot of an object is its rank.
+    ///
+    /// The objects of a record are all in the slot of the first one. So this visits the next record
+    /// only if its first object has rank `index`.
     pub fn slot(self, index: usize, visit: &mut dyn FnMut(T)) -> SlotAnswer {
         match self {
             Skipped::At(_, 1..) => SlotAnswer::Here,
@@ -61,7 +65,7 @@ impl<T> Skipped<T> {
         }
     }
 
-    /// The same, with the next one seen in another way.
+    /// Converts the next record, if there is one, and leaves the rest as it is.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Skipped<U> {
         match self {
             Skipped::At(next, within) => Skipped::At(f(next), within),

@@ -1,7 +1,7 @@
 //! The interface of stores that keep their records as bytes.
 //!
-//! It is small: read a key, change several keys as one, go through a range. Each further ability of
-//! a store is a trait of its own that the store [offers](Store::merges) or does not.
+//! It is small: read a key, change several keys atomically, scan a range. Each further ability is a
+//! trait of its own, which a store [offers](Store::merges) or not.
 
 use crate::bags::AddRule;
 use crate::change::{BatchPlan, Change};
@@ -12,28 +12,29 @@ use crate::range::{Direction, End, KeyRange};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// Called with the key and the value of a record.
+/// A visitor of records, called with the key and the value of each. `Break` ends the scan.
 pub type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'a;
-/// Decides about a record, of which it gets key and value, or about nothing if the store is empty.
+/// The decision about the record at an end. Its argument is the key and the value of the record, or
+/// `None` if the store is empty.
 pub type DecideEnd<'a> = dyn FnMut(Option<(&[u8], &[u8])>) -> Change<Vec<u8>> + 'a;
 
-/// An ordered store of records, each a key and a value of bytes.
+/// An ordered store of records. A record is a key and a value, both byte strings.
 ///
-/// [`get`](Store::get) and changes are linearizable. A [`scan`](Store::scan) need not be a
-/// snapshot, but a record that is there throughout is visited exactly once, one that is missing
-/// throughout is not, and all writes that had returned before it began are seen.
+/// [`get`](Store::get) and all changes are linearizable. A [`scan`](Store::scan) need not be a
+/// snapshot, but it visits each record that is present throughout exactly once, visits no record
+/// that is absent throughout, and sees every write that had returned before it began.
 ///
-/// All functions may be called from any thread at any time. Those that take an `Option<MayBlock>`
-/// wait for each other and for the system if they are given [`MayBlock`], and return
-/// [`Error::WouldBlock`] where they would have to if they are not. They call the closures that they
-/// are given in the thread of the caller, perhaps under a lock; a closure must not call the store.
-/// If it panics, nothing has changed.
+/// All functions may be called from any thread at any time. A function that takes an
+/// `Option<MayBlock>` may wait for the system and for other calls if it gets a [`MayBlock`]; with
+/// `None`, it returns [`Error::WouldBlock`] where it would have to wait. Closures run in the
+/// caller's thread, perhaps under a lock, and must not call the store. If a closure panics, nothing
+/// has changed.
 ///
 /// # Errors
-/// Each function gives [`Error::Io`] or [`Error::Corrupt`] if the store cannot read or write what
-/// it must.
+/// Each function returns [`Error::Io`] or [`Error::Corrupt`] if the store cannot read or write its
+/// data.
 pub trait Store: Send + Sync {
-    /// Lends the value of a key to `read`. Returns `true` if there is one.
+    /// Calls `read` with the value of a key, if the key is present. Returns `true` if it is.
     fn get(
         &self,
         may_block: Option<MayBlock>,
@@ -41,12 +42,13 @@ pub trait Store: Send + Sync {
         read: &mut dyn FnMut(&[u8]),
     ) -> Result<bool, Error>;
 
-    /// Changes several keys as one: every reader sees all of the changes or none. `keys` are
-    /// distinct and ascending. `Ok(false)` if the plan answered [`Abort`](Change::Abort), after
-    /// which nothing has changed.
+    /// Changes several keys atomically: every reader sees all of the changes or none. `keys` are
+    /// distinct and ascending. Returns `Ok(false)` if the plan has answered
+    /// [`Abort`](Change::Abort); then nothing has changed.
     ///
-    /// From the decision about a key until the changes are visible no other writer changes it, also
-    /// if it is kept: so all decisions are right at the moment at which the changes become visible.
+    /// No other writer changes a key between the decision about it and the moment at which the
+    /// changes become visible, even if the decision is [`Keep`](Change::Keep). So all decisions
+    /// hold at that moment.
     fn update(
         &self,
         may_block: Option<MayBlock>,
@@ -54,8 +56,8 @@ pub trait Store: Send + Sync {
         plan: &mut dyn BatchPlan<[u8], Vec<u8>>,
     ) -> Result<bool, Error>;
 
-    /// Changes the record at an end of the store, as it is at the moment of the change. `decide`
-    /// may be called again, if another writer was faster.
+    /// Changes the record that is at an end of the store at the moment of the change. The store may
+    /// call `decide` again if another writer was faster.
     fn update_end(
         &self,
         may_block: Option<MayBlock>,
@@ -63,7 +65,7 @@ pub trait Store: Send + Sync {
         decide: &mut DecideEnd<'_>,
     ) -> Result<(), Error>;
 
-    /// Visits the records of a range in a direction until `visit` breaks.
+    /// Visits the records of a range, in a direction, until `visit` breaks.
     fn scan(
         &self,
         may_block: Option<MayBlock>,
@@ -72,9 +74,9 @@ pub trait Store: Send + Sync {
         visit: &mut Visit<'_>,
     ) -> Result<(), Error>;
 
-    /// A bound that divides the records of a range in two parts of about the same size; `None` if
-    /// there are none, or the store cannot tell. It is above the low end of the range, or the key
-    /// of the first record, and below the high end. It need not be a key.
+    /// Returns a bound that divides the records of a range into two parts of about the same size,
+    /// or `None` if there are none or the store cannot tell. The bound need not be a key. It lies
+    /// below the high end of the range, and above its low end or its first key.
     fn median(
         &self,
         may_block: Option<MayBlock>,
@@ -84,24 +86,24 @@ pub trait Store: Send + Sync {
         Ok(None)
     }
 
-    /// Number of records: exact when no update is running. O(1), or O(records) in a store that does
-    /// not count.
+    /// Returns the number of records, exact if no update is running. O(1), or O(records) in a store
+    /// that does not count them.
     fn len(&self, may_block: Option<MayBlock>) -> Result<usize, Error>;
 
-    /// Returns `true` if there is no record.
+    /// Returns `true` if the store has no record.
     fn is_empty(&self, may_block: Option<MayBlock>) -> Result<bool, Error> {
         Ok(self.len(may_block)? == 0)
     }
 
-    /// Bytes of memory that the store takes, about. O(1).
+    /// Returns the approximate memory use in bytes. O(1).
     fn bytes(&self) -> usize;
 
-    /// The most bytes of a key, and of a value.
+    /// Returns the maximum length in bytes of a key, and of a value.
     fn most_bytes(&self) -> usize {
         usize::MAX
     }
 
-    /// Sum of the weights of all values by `weigh`. Exact when no update is running. O(records).
+    /// Returns the sum of `weigh` over all values, exact if no update is running. O(records).
     fn sum(
         &self,
         may_block: Option<MayBlock>,
@@ -120,42 +122,42 @@ pub trait Store: Send + Sync {
         Ok(sum)
     }
 
-    /// Removes all records, at one moment for every reader and writer, and gives them as a store of
-    /// their own, which nothing changes. O(1).
+    /// Removes all records, at one moment for every reader and writer, and returns them as a store
+    /// of their own, which does not change. O(1).
     fn take_all(&self, may_block: Option<MayBlock>) -> Result<Box<dyn Store>, Error>;
 
-    /// The ability to merge, if the store has it.
+    /// Returns the ability to merge, if the store has it.
     fn merges(&self) -> Option<&dyn Merges> {
         None
     }
 
-    /// The ability to change single values of keys that have several, if the store has it.
+    /// Returns the ability to change single values of keys, if the store has it.
     fn bags(&self) -> Option<&dyn Bags> {
         None
     }
 }
 
-/// The ability of a store to take operands as writes.
+/// The ability of a store to accept operands as writes.
 pub trait Merges: Store {
-    /// The operator that merges.
+    /// Returns the operator that merges.
     fn operator(&self) -> &dyn MergeOperator;
 
-    /// Merges an operand with what is there, or writes it if nothing is. Linearizable.
+    /// Merges an operand with the value of a key, or writes it if the key is absent. Linearizable.
     ///
     /// # Errors
-    /// As the functions of [`Store`], and [`Error::Merge`] if the operator refuses. A store may
-    /// take the operand and find that out when the key is read.
+    /// Those of [`Store`], and [`Error::Merge`] if the operator refuses the operand. A store may
+    /// accept such an operand, and return the error when the key is read.
     fn merge(&self, may_block: Option<MayBlock>, key: &[u8], operand: &[u8]) -> Result<(), Error>;
 }
 
-/// The ability of a store to add values to a key, and to remove them, without the others of the
-/// key.
+/// The ability of a store to add values to a key, and to remove them, without touching the key's
+/// other values.
 ///
 /// # Errors
-/// Each function gives the errors of [`Store`], and of [`BagValues`](crate::BagValues).
+/// Each function returns the errors of [`Store`] and of [`BagValues`](crate::BagValues).
 pub trait Bags: Store {
-    /// Adds values to keys, all at one moment. They are given with their keys, in the order of the
-    /// keys. Returns `false` if the rule forbids it; nothing has changed then. Linearizable.
+    /// Adds values to keys, all at one moment. `values` are pairs of a key and a value, sorted by
+    /// key. Returns `false` if the rule forbids the call; then nothing has changed. Linearizable.
     /// O(log n) for each value, and its bytes.
     fn add(
         &self,
@@ -164,8 +166,8 @@ pub trait Bags: Store {
         rule: AddRule,
     ) -> Result<bool, Error>;
 
-    /// Removes the values of a key that are equal to this one, unless they are more than `most`.
-    /// Returns their number; `None` if they are too many, and nothing has changed. Linearizable.
+    /// Removes the values of a key that equal `value`, unless there are more than `most`. Returns
+    /// their number, or `None` if there are too many; then nothing has changed. Linearizable.
     /// O(log n) for each.
     fn remove(
         &self,
@@ -175,14 +177,14 @@ pub trait Bags: Store {
         most: usize,
     ) -> Result<Option<usize>, Error>;
 
-    /// Number of values of all keys: exact when no update is running. O(1), or O(n) in a store that
-    /// does not count.
+    /// Returns the number of values of all keys, exact if no update is running. O(1), or O(n) in a
+    /// store that does not count them.
     fn values(&self, may_block: Option<MayBlock>) -> Result<usize, Error>;
 }
 
-/// A handle on a store, which keeps it alive. A table has one.
+/// A handle on a store, which keeps the store alive. Each table has one.
 pub trait StoreHandle: Send + Sync {
-    /// The store.
+    /// Returns the store.
     fn store(&self) -> &dyn Store;
 }
 
