@@ -2,27 +2,27 @@
 //! with [groups of readers](crate::reader_groups).
 //!
 //! Good for: point reads by many threads, as long as writes are rare. Bad at: writes by several
-//! threads; stops, since the map doubles and halves as a whole; walks, of which below.
+//! threads; latency, since the map grows and shrinks as a whole; walks, as described below.
 //!
-//! Keys are hashed as in [`hash`](ats_mem::hash), so that what is compared is not the hash
+//! Keys are hashed as in [`hash`](ats_mem::hash), so that a comparison does not measure the hash
 //! function.
 //!
 //! # Walks
-//! The records are walked in the order of their hashes, and of their keys where hashes are equal.
-//! This order does not depend on what else is in the map. But the map does not have it:
-//! - A step looks at all records, and remembers those that come next. A scan takes a sixteenth of
-//!   the records with each look. So [`next`](ats_mem::Provided::next) costs O(n), and a whole scan
+//! Walks go in the order of the hashes, and of the keys where hashes are equal. This order does not
+//! depend on the other records. But the map does not store it:
+//! - A step looks at all records, and collects the next ones. A scan collects a sixteenth of the
+//!   records with each look. So [`next`](ats_mem::Provided::next) costs O(n), and a whole scan
 //!   O(n log n).
 //! - While the store is [fixed](ats_mem::Records::fix), it has an index of all keys in this order
-//!   (`walk_index`), and `next` costs O(log n). To fix it costs O(n log n), and to add or remove a
-//!   key O(log n) as long as the index is there. With half a million keys, removing one and putting
-//!   it back took 0.25 us, and 0.8 us with the index; fixing the store took 0.3 s.
+//!   (`walk_index`), and `next` costs O(log n). Fixing the store costs O(n log n), and adding or
+//!   removing a key O(log n) as long as the index exists. With half a million keys, removing one
+//!   and putting it back took 0.25 us, and 0.8 us with the index; fixing the store took 0.3 s.
 //!
-//! Reads and writes of a store that is not fixed are those of the map alone.
+//! A store that is not fixed spends no time on the order in reads and writes.
 //!
-//! [`update_end`](ats_mem::Records::update_end) passes over the places of the map that are empty.
-//! Taking all records by and by costs more than the contract says: O(n / 16) for each, with the
-//! factor of a look at one byte.
+//! [`update_end`](ats_mem::Records::update_end) skips the empty places of the map one by one.
+//! Removing all records by and by costs more than the contract says: O(n / 16) for each, though
+//! each step of it only looks at one byte.
 
 use super::record_map::{Kept, RecordMap, Taking};
 use super::store::LockedMap;
@@ -38,27 +38,28 @@ use std::hash::{BuildHasher, Hasher};
 /// A hash map behind a lock with groups of readers.
 pub type LockedHashMap<R> = LockedMap<R, Hashed<R>>;
 
-/// The map never has room for fewer.
+/// The capacity below which the map never shrinks.
 const LEAST_CAPACITY: usize = 28;
-/// The map shrinks when so many times more records fit in.
+/// The map shrinks when its capacity exceeds its records by this factor.
 const SPARSE: usize = 8;
-/// A scan takes one of so many parts with each look, but at least [`LEAST_PIECE`] records.
+/// Divisor of the map's size that gives the records that a scan collects at a time; at least
+/// [`LEAST_PIECE`] are.
 const PARTS: usize = 16;
 
-/// Records without order.
+/// The unordered map of records.
 pub struct Hashed<R: Release> {
     records: HashSet<Kept<R>, Seeded>,
-    /// The number of fixations.
+    /// Number of calls of `fix` that no `unfix` has ended yet.
     fixed: usize,
-    /// The index, while the map is fixed and until it is tidied.
+    /// The index for walks: made when the map is fixed, and dropped by `tidy`.
     index: Option<WalkIndex>,
 }
 
-/// Makes the hashes of a map.
+/// The factory of the map's hashers.
 #[derive(Clone)]
 struct Seeded(Seed);
 
-/// Hashes one key.
+/// A hasher of one key.
 struct KeyHasher {
     seed: Seed,
     hash: u64,
@@ -80,7 +81,8 @@ impl Hasher for KeyHasher {
         self.hash ^= self.seed.hash(bytes);
     }
 
-    /// Slices say their length before their bytes. The hash of the bytes depends on it.
+    /// Ignores the length, which slices write before their bytes: the hash of the bytes depends on
+    /// it already.
     fn write_usize(&mut self, _length: usize) {}
 
     fn finish(&self) -> u64 {
@@ -104,8 +106,8 @@ impl<R: Release> Hashed<R> {
         self.records.hasher().0.hash(key)
     }
 
-    /// The number of slots: about the square root of the number of records, since without an index
-    /// each slot costs a look at all of them.
+    /// Returns the number of slots: about the square root of the number of records, since without
+    /// an index each slot costs a look at all of them.
     fn slots(&self) -> usize {
         match &self.index {
             Some(index) => index.slots(),
@@ -113,8 +115,8 @@ impl<R: Release> Hashed<R> {
         }
     }
 
-    /// The first records behind a spot, and all that have the hash of the last of them, in order.
-    /// Returns `true` if more follow.
+    /// Returns the `most` first records behind a spot, and all others with the hash of the last of
+    /// them, in order. Also returns `true` if more follow.
     fn least(&self, from: Spot<'_>, most: usize) -> (Vec<(u64, Kept<R>)>, bool) {
         let (mut least, mut limit, mut behind) = (Vec::new(), u64::MAX, 0);
         for kept in &self.records {
@@ -127,7 +129,7 @@ impl<R: Release> Hashed<R> {
             if hash <= limit {
                 least.push((hash, kept.duplicate()));
             }
-            // Half of twice as many records are dropped: that is O(1) for each record.
+            // The buffer is cut to half when it is full, so each record costs O(1), amortised.
             if least.len() >= 2 * most + 16 {
                 limit = cut(&mut least, most);
             }
@@ -141,7 +143,8 @@ impl<R: Release> Hashed<R> {
     }
 }
 
-/// Leaves the least records, so many and all others of the last hash, which it returns.
+/// Keeps the `most` records of the lowest hashes, and all others with the last of these hashes.
+/// Returns this hash.
 fn cut<R: Release>(records: &mut Vec<(u64, Kept<R>)>, most: usize) -> u64 {
     let (_, (last, _), _) = records.select_nth_unstable_by_key(most - 1, |(hash, _)| *hash);
     let last = *last;
@@ -218,7 +221,7 @@ impl<R: Release> RecordMap<R> for Hashed<R> {
         is_there || index.is_some_and(|index| index.was_removed(self.hash(key), key))
     }
 
-    /// A slot is an interval of hashes.
+    /// Finds the records of a slot, which is an interval of hashes.
     fn slot(&self, index: usize, found: &mut Vec<Kept<R>>) -> SlotAnswer {
         let slots = self.slots();
         if index >= slots {

@@ -1,11 +1,11 @@
-//! Locks of keys, for maps that have none of their own.
+//! Locks of keys, for maps that have no locks of their own.
 
 use ats_sync::lock::Held;
 use ats_sync::model::{IS_EXPLORED, KEY_LOCKS};
 use ats_sync::{CachePadded, Lock};
 use std::hash::{BuildHasher, RandomState};
 
-/// A lock for each key, which it shares with the other keys of the same hash.
+/// A fixed number of locks. The hash of a key selects its lock, so keys may share one.
 pub(super) struct KeyLocks {
     locks: Box<[CachePadded<Lock>]>,
     hasher: Option<RandomState>,
@@ -19,7 +19,7 @@ impl KeyLocks {
         }
     }
 
-    /// Takes the lock of a key. A thread has one at a time.
+    /// Takes the lock of a key. A thread must not hold another one of them.
     pub(super) fn lock(&self, key: &[u8]) -> Held<'_> {
         let hash = match &self.hasher {
             Some(hasher) => hasher.hash_one(key) as usize,
@@ -28,7 +28,7 @@ impl KeyLocks {
         self.locks[hash % KEY_LOCKS].lock_uncounted()
     }
 
-    /// Bytes of memory besides those of itself.
+    /// Returns the bytes of memory held besides `self`.
     pub(super) fn bytes(&self) -> usize {
         size_of_val(&*self.locks)
     }

@@ -1,4 +1,4 @@
-//! The abilities that a store behind a lock needs of its map.
+//! The interface that a store behind one lock needs of its map.
 //!
 //! The invariants (RIVALS-1 and so on) are those of [the crate](crate).
 
@@ -9,7 +9,7 @@ use std::borrow::Borrow;
 use std::hash::{Hash, Hasher};
 use std::ptr::NonNull;
 
-/// A record in a map, which is known by its key.
+/// A record in a map, compared and hashed by its key.
 pub struct Kept<R: Release>(NonNull<Record<R>>);
 
 // SAFETY: it stands for a record, which any thread may read, and which any thread may free
@@ -19,28 +19,29 @@ unsafe impl<R: Release> Send for Kept<R> {}
 unsafe impl<R: Release> Sync for Kept<R> {}
 
 impl<R: Release> Kept<R> {
-    /// A record that is about to be put into a map, or is there.
+    /// Wraps a record that is in a map, or is about to be put there.
     pub(super) fn new(record: &Record<R>) -> Self {
         Kept(NonNull::from(record))
     }
 
-    /// A new record, which belongs to the map from now on.
+    /// Wraps a new record, which belongs to the map from now on.
     pub(super) fn of_box(record: RecordBox<R>) -> Self {
         Kept(NonNull::new(record.into_raw()).expect("no box is null"))
     }
 
-    /// The record. To be asked for by the holder of the lock, of what is in the map or has just
-    /// been taken out.
+    /// Returns the record. The caller holds the lock, and the record is in the map or was just
+    /// taken out by the caller.
     pub(super) fn get(&self) -> &Record<R> {
-        // SAFETY: what is in the map lives (RIVALS-1), and what was taken out is not retired by
-        // another thread (RIVALS-2).
+        // SAFETY: a record in the map lives (RIVALS-1), and one that was taken out is not retired
+        // by another thread (RIVALS-2).
         unsafe { self.0.as_ref() }
     }
 
-    /// The record, as long as the guard lives, which may be longer than the lock is held.
+    /// Returns the record for as long as the guard lives, which may be longer than the lock is
+    /// held.
     ///
     /// # Safety
-    /// It was in the map, or put there, after the guard was made.
+    /// The record was in the map, or put there, after the guard was made.
     pub(super) unsafe fn get_under<'g>(&self, guard: &'g Guard) -> &'g Record<R> {
         let _ = guard;
         // SAFETY: the caller says that the record was in the map, or put there, after the guard was
@@ -52,7 +53,7 @@ impl<R: Release> Kept<R> {
         self.0.as_ptr()
     }
 
-    /// A second reference to the same record.
+    /// Returns a second reference to the same record.
     pub(super) fn duplicate(&self) -> Self {
         Kept(self.0)
     }
@@ -93,9 +94,9 @@ impl<R: Release> Hash for Kept<R> {
 /// The reason why a record is taken out of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taking {
-    /// The removal of a key that was there for readers.
+    /// The removal of a key that readers could see.
     Removal,
-    /// The end of a batch that has not put the key after all: readers have not seen it.
+    /// The undoing of a batch's insertion, which readers have not seen.
     Undoing,
 }
 
@@ -103,26 +104,26 @@ pub enum Taking {
 ///
 /// Methods that find records append them to `found`, also those of open batches.
 pub trait RecordMap<R: Release>: Default + Send + Sync {
-    /// The record of a key.
+    /// Returns the record of a key.
     fn get(&self, key: &[u8]) -> Option<&Kept<R>>;
 
-    /// Puts a record, and returns the one of the same key that was there.
+    /// Puts a record, and returns the previous one of the same key.
     fn put(&mut self, record: Kept<R>) -> Option<Kept<R>>;
 
     /// Takes out the record of a key.
     fn take(&mut self, key: &[u8], why: Taking) -> Option<Kept<R>>;
 
-    /// All records, in any order.
+    /// Returns all records, in any order.
     fn all(&self) -> impl Iterator<Item = &Kept<R>>;
 
-    /// Any record, rather one that no batch holds.
+    /// Returns any record, preferably one that no batch holds.
     fn any(&self) -> Option<&Kept<R>>;
 
-    /// About how many records a walk should find at a time.
+    /// Returns the number of records that a walk should find at a time.
     fn piece(&self) -> usize;
 
-    /// Finds the next records from a position on: `most` or a few more, unless there are less.
-    /// Returns the place of those that follow, if there are any.
+    /// Finds the next records from a position on: `most` or a few more, or all that are left.
+    /// Returns the place at which a walk goes on, if any record follows.
     fn gather(&self, from: WalkFrom<'_>, most: usize, found: &mut Vec<Kept<R>>) -> Option<u64>;
 
     /// Returns `true` if a walk can go on behind a key.
@@ -140,6 +141,6 @@ pub trait RecordMap<R: Release>: Default + Send + Sync {
     /// Drops the index for walks, unless the map is fixed.
     fn tidy(&mut self) {}
 
-    /// About how many bytes of memory the map takes besides the records and itself.
+    /// Returns the approximate memory use of the map in bytes, without the records and `self`.
     fn bytes(&self) -> usize;
 }

@@ -3,7 +3,7 @@
 use crate::{LockFreeTree, LockedHashMap, SkipList};
 use ats_mem::{Records, Release};
 
-/// A store for comparison.
+/// One of the stores for comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rival {
     /// A concurrent skip list.
@@ -18,7 +18,7 @@ impl Rival {
     /// All stores for comparison.
     pub const ALL: [Self; 3] = [Rival::SkipList, Rival::LockFreeTree, Rival::HashMap];
 
-    /// The name of the store.
+    /// Returns the name of the store.
     pub fn name(self) -> &'static str {
         match self {
             Rival::SkipList => "skip_list",
@@ -27,12 +27,12 @@ impl Rival {
         }
     }
 
-    /// Returns `true` if it has the order of its keys.
+    /// Returns `true` if the store is ordered by key.
     pub fn is_ordered(self) -> bool {
         self != Rival::HashMap
     }
 
-    /// Makes a store of this kind, without records, and gives it to `user`.
+    /// Makes an empty store of this kind, and passes it to `user`.
     pub fn make<R: Release, U: StoreUser<R>>(self, user: U) -> U::Use {
         match self {
             Rival::SkipList => user.accept(SkipList::new()),
@@ -42,11 +42,11 @@ impl Rival {
     }
 }
 
-/// A user of a store, whichever it is.
+/// A caller of [`Rival::make`], generic over the type of the store.
 pub trait StoreUser<R: Release> {
-    /// The form in which it has the store.
+    /// The result, which holds the store or was made with it.
     type Use;
 
-    /// Takes the store.
+    /// Takes the new store.
     fn accept<S: Records<R> + 'static>(self, store: S) -> Self::Use;
 }

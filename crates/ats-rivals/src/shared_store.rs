@@ -1,21 +1,22 @@
 //! A map of records that several threads change at a time, as a store.
 //!
-//! The map knows how to find and to change one key. A call that needs more than one key as it is at
-//! one moment (the first or the last record, the size) comes in alone: writers of keys hold a [lock
-//! with reader groups](crate::reader_groups) as its readers, so they do not meet, and what needs
-//! all holds it as its writer. So each write pays two atomic changes of a line that only the
-//! threads of its group share, whatever the map; readers pay nothing.
+//! The map finds and changes one key at a time. Some calls need more than one key as of one moment:
+//! those for the first or last record, and for the totals. They take a [lock with reader
+//! groups](crate::reader_groups) as its writer. Writers of keys take it as its readers, so they do
+//! not exclude each other. So each write pays two atomic changes of a line that only the threads of
+//! its group share, whatever the map. Readers pay nothing.
 //!
 //! # Invariants
 //! - SHARED_STORE-1. A record is in the map from the moment a writer puts it there until a writer
-//!   takes it out. Both happen in [`SharedMap::change`], which one thread at a time is in for a
+//!   takes it out. Both happen in [`SharedMap::change`], in which one thread at a time is for a
 //!   key.
 //! - SHARED_STORE-2. A record is retired only after it was taken out of the map, and by one thread:
-//!   the writer that has taken it out, or the batch to which it belonged. So what a thread finds
-//!   lives as long as the guard that it had before.
-//! - SHARED_STORE-3. A change that makes records visible counts them, within one turn with the lock
-//!   held as a reader. So while the lock is held to write, the counters say what readers see.
-//! - SHARED_STORE-4. Locks are taken in this order: the one of the store, then those of the map.
+//!   the writer that has taken it out, or the batch to which it belonged. So a record that a thread
+//!   finds lives as long as the guard that the thread had before.
+//! - SHARED_STORE-3. A change that makes records visible counts them while it holds the lock as a
+//!   reader, all the time. So while the lock is held to write, the counters agree with the records
+//!   that readers see.
+//! - SHARED_STORE-4. The lock of the store is taken before those of the map.
 
 use super::shared_map::{Exchange, SharedMap};
 use crate::reader_groups::ReaderGroupLock;
@@ -29,11 +30,12 @@ use std::marker::PhantomData;
 use std::ops::{Bound, ControlFlow};
 use std::ptr;
 
-/// The number of records that a walk asks for first, and then for twice as many each time up to
-/// [`PIECE`]: two, since often one is wanted, and the first may belong to a batch.
+/// The number of records that a walk asks for first. It asks for twice as many each time, up to
+/// [`PIECE`]. The first number is two, since often one record is wanted, and the first one found
+/// may be an uncommitted one of a batch.
 const STEP: usize = 2;
 
-/// A store on a map that threads share; see the documentation of [the crate](crate).
+/// A store on a map that threads share: see the documentation of [the crate](crate).
 pub struct SharedStore<R: Release, M: SharedMap<R>> {
     map: M,
     turns: ReaderGroupLock<()>,
@@ -44,7 +46,7 @@ pub struct SharedStore<R: Release, M: SharedMap<R>> {
 }
 
 impl<R: Release, M: SharedMap<R>> SharedStore<R, M> {
-    /// An empty store.
+    /// Makes an empty store.
     pub fn new() -> Self {
         SharedStore {
             map: M::default(),
@@ -55,7 +57,7 @@ impl<R: Release, M: SharedMap<R>> SharedStore<R, M> {
         }
     }
 
-    /// The map, for what only its own kind can tell.
+    /// Returns the map, for functions that only one kind of map has.
     pub(super) fn map(&self) -> &M {
         &self.map
     }
@@ -86,8 +88,8 @@ impl<R: Release, M: SharedMap<R>> SharedStore<R, M> {
         }
     }
 
-    /// Changes a key as is decided, unless a batch holds it: then this says so, and nothing is
-    /// decided. The lock of the store is held.
+    /// Changes a key as `decide` says, or fails with [`Held`] before it decides if a batch holds
+    /// the key. Returns the record to retire. The caller holds the lock of the store.
     fn try_change<'g>(
         &'g self,
         key: &[u8],
@@ -107,7 +109,7 @@ impl<R: Release, M: SharedMap<R>> SharedStore<R, M> {
                     outcome = Ok(here);
                     Exchange::Put(leak(record, guard))
                 }
-                // The batch counts it, and retires what was there, when it has committed.
+                // The batch counts the record and retires the old one once it has committed.
                 (KeyStep::Install(record), _) => Exchange::Put(leak(record, guard)),
                 (KeyStep::Remove, Some(record)) => {
                     self.count(Weight::NONE - R::weight(record));
@@ -119,7 +121,7 @@ impl<R: Release, M: SharedMap<R>> SharedStore<R, M> {
         outcome
     }
 
-    /// The record at an end, also if a batch holds it.
+    /// Returns the record at an end, even if a batch holds it.
     fn outermost<'g>(&'g self, end: End, guard: &'g Guard) -> Option<&'g Record<R>> {
         let mut found = Vec::new();
         match end {
@@ -130,17 +132,17 @@ impl<R: Release, M: SharedMap<R>> SharedStore<R, M> {
     }
 }
 
-/// A batch holds the key.
+/// The error that a batch holds the key.
 struct Held;
 
-/// Gives up the box of a record, which is given to the store.
+/// Turns the box of a record into a reference: from now on the store owns the record.
 fn leak<R: Release>(record: RecordBox<R>, _guard: &Guard) -> &Record<R> {
     // SAFETY: a record of the store is freed by retiring only (SHARED_STORE-2), hence after the
     // guard.
     unsafe { &*record.into_raw() }
 }
 
-/// Retires a record that this thread has just taken out, with no lock held.
+/// Retires a record that this thread has just taken out. No lock is held.
 fn retire<R: Release>(gone: Option<&Record<R>>, guard: &Guard) {
     if let Some(record) = gone {
         // SAFETY: this thread has just taken it out of the map (SHARED_STORE-2).
@@ -204,7 +206,8 @@ impl<R: Release, M: SharedMap<R>> Stepwise<R> for SharedStore<R, M> {
             Exchange::Take
         });
         drop(turn);
-        // It was in the map before the hold, which has just been taken out (BATCH-3).
+        // `before` was replaced by the hold, which has just been taken out (BATCH-3), so no slot
+        // leads to it.
         retire(before, guard);
     }
 }

@@ -1,18 +1,17 @@
-//! The ordered store on a concurrent skip list, a kept one: that of `crossbeam`, after M. Herlihy,
-//! Y. Lev, V. Luchangco and N. Shavit, *A provably correct scalable concurrent skip list* (OPODIS
-//! 2006), and K. Fraser, *Practical lock-freedom* (2004).
+//! The ordered store on a concurrent skip list: that of `crossbeam`, after M. Herlihy, Y. Lev, V.
+//! Luchangco and N. Shavit, *A provably correct scalable concurrent skip list* (OPODIS 2006), and
+//! K. Fraser, *Practical lock-freedom* (2004).
 //!
-//! Good for: writers of different keys, which never meet but at neighbours in the list. Bad at:
-//! reading, since a way of some twenty steps each leads to another line of memory; memory, since
-//! each key is there twice; writers of one key, which exclude each other by a lock, since
+//! Good for: writers of different keys, which meet only at neighbours in the list. Bad at: reads,
+//! since a search takes some twenty steps, each to another cache line; memory, since each key is
+//! stored twice; writers of one key, which exclude each other by a lock, since
 //! [`SharedMap::change`] decides once.
 //!
 //! # Invariants
-//! - SKIP_LIST-1. A node of the list is put there and taken out by the holder of the lock of its
-//!   key only.
-//! - SKIP_LIST-2. The word of a node leads to the record of the key, and to nothing as soon as the
-//!   key is gone, which is before the node is taken out. So a reader that has found a node which is
-//!   taken out meanwhile finds no record, and there was none at a moment since the reader began.
+//! - SKIP_LIST-1. Only the holder of a key's lock inserts or removes the node of the key.
+//! - SKIP_LIST-2. The word of a node leads to the record of the key. It is null once the key is
+//!   removed, which happens before the node is removed. So a reader that has found a node which is
+//!   removed meanwhile finds no record, and there was none at a moment since the reader began.
 
 use super::key_locks::KeyLocks;
 use super::shared_map::{Exchange, SharedMap};
@@ -27,8 +26,7 @@ use std::ptr::{self, NonNull};
 /// A concurrent skip list.
 pub type SkipList<R> = SharedStore<R, List<R>>;
 
-/// About how many bytes a node of the list takes besides its key: its tower has two words on
-/// average.
+/// Approximate bytes of a node of the list without its key; its tower has two words on average.
 const BYTES_EACH: usize = 64;
 
 /// The keys in a skip list, each with a word that leads to its record.
@@ -37,7 +35,7 @@ pub struct List<R: Release> {
     locks: KeyLocks,
 }
 
-/// The place of the record of a key: nowhere if the key is gone (SKIP_LIST-2).
+/// The address of a key's record, or null if the key was removed (SKIP_LIST-2).
 struct Word<R: Release>(AtomicPtr<Record<R>>);
 
 // SAFETY: it stands for a record, which any thread may read, and which any thread may free
@@ -58,8 +56,8 @@ impl<R: Release> Word<R> {
     }
 
     fn get<'g>(&self, _guard: &'g Guard) -> Option<&'g Record<R>> {
-        // SAFETY: what the word leads to is in the map, so it lives as long as a guard made before
-        // (SHARED_STORE-2).
+        // SAFETY: a record to which the word leads is in the map, so it lives as long as a guard
+        // made before (SHARED_STORE-2).
         unsafe { self.0.load(Ordering::Acquire).as_ref() }
     }
 }

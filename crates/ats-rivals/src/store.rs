@@ -14,7 +14,7 @@ use ats_sync::Guard;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
 
-/// A store with one lock; see the documentation of [the crate](crate).
+/// A store with one lock: see the documentation of [the crate](crate).
 pub struct LockedMap<R: Release, M: RecordMap<R>> {
     state: ReaderGroupLock<State<R, M>>,
 }
@@ -28,8 +28,8 @@ struct State<R: Release, M: RecordMap<R>> {
 }
 
 impl<R: Release, M: RecordMap<R>> State<R, M> {
-    /// The only way in which the map changes: a record, or nothing, takes the place of what was
-    /// there.
+    /// Puts a record in place of the current one of its key, or removes the key. Returns the old
+    /// record. The map changes only here.
     fn exchange(&mut self, key: &[u8], new: Option<Kept<R>>, why: Taking) -> Option<Kept<R>> {
         match new {
             Some(record) => self.map.put(record),
@@ -37,9 +37,9 @@ impl<R: Release, M: RecordMap<R>> State<R, M> {
         }
     }
 
-    /// Changes the record of a key, where `here` is, as was decided. Returns what is to be retired
-    /// when the lock was given back: not before, since a thread that retires also frees what others
-    /// have retired.
+    /// Carries out the decision about a key, whose record is `here`. Returns the record to retire.
+    /// The caller retires it after it has released the lock, since retiring may also free the
+    /// garbage of other threads, which takes long.
     fn carry_out(
         &mut self,
         key: &[u8],
@@ -53,7 +53,7 @@ impl<R: Release, M: RecordMap<R>> State<R, M> {
                 self.exchange(key, Some(Kept::of_box(record)), Taking::Removal)
             }
             KeyStep::Install(record) => {
-                // The batch counts it, and retires what was there, when it has committed.
+                // The batch counts the record and retires the old one once it has committed.
                 let _ = self.exchange(key, Some(Kept::of_box(record)), Taking::Removal);
                 None
             }
@@ -66,7 +66,7 @@ impl<R: Release, M: RecordMap<R>> State<R, M> {
 }
 
 impl<R: Release, M: RecordMap<R>> LockedMap<R, M> {
-    /// An empty store.
+    /// Makes an empty store.
     pub fn new() -> Self {
         let state = State {
             map: M::default(),
@@ -78,7 +78,7 @@ impl<R: Release, M: RecordMap<R>> LockedMap<R, M> {
         }
     }
 
-    /// Looks at the map, with the lock held to read, and returns what was found there.
+    /// Runs `look` under the lock, held to read, and returns the records that it has found.
     fn look<'g, T>(
         &'g self,
         guard: &'g Guard,
@@ -86,13 +86,14 @@ impl<R: Release, M: RecordMap<R>> LockedMap<R, M> {
     ) -> (Vec<&'g Record<R>>, T) {
         let mut found = Vec::new();
         let answer = look(&self.state.read().map, &mut found);
-        // SAFETY: all of it was in the map when the lock was held, which is after the guard was
-        // made.
+        // SAFETY: all of these records were in the map when the lock was held, which is after the
+        // guard was made.
         let found = found.iter().map(|kept| unsafe { kept.get_under(guard) });
         (found.collect(), answer)
     }
 
-    /// Changes one key under the lock, as soon as it is not held: the one that `find` finds.
+    /// Changes the key of the record that `find` finds, under the lock. Waits while a batch holds
+    /// the key.
     fn change<'g>(
         &'g self,
         guard: &'g Guard,
@@ -122,8 +123,8 @@ impl<R: Release, M: RecordMap<R>> LockedMap<R, M> {
         }
     }
 
-    /// Visits the records behind a position until `visit` breaks. Returns where to go on if
-    /// `pause`, which is asked where it can be gone on by a number, breaks.
+    /// Visits the records from a position on until `visit` breaks. Between two pieces of a walk it
+    /// asks `pause`; if that breaks, it returns the place at which another walk goes on.
     fn walk_from<'g>(
         &'g self,
         from: WalkFrom<'_>,
@@ -154,7 +155,7 @@ impl<R: Release, M: RecordMap<R>> LockedMap<R, M> {
         }
     }
 
-    /// The first record behind a position.
+    /// Returns the first record from a position on.
     fn successor<'g>(&'g self, from: WalkFrom<'_>, guard: &'g Guard) -> Option<&'g Record<R>> {
         let mut first = None;
         let visit = &mut |record| {
@@ -297,7 +298,7 @@ impl<R: Release, M: RecordMap<R>> Records<R> for LockedMap<R, M> {
         answer
     }
 
-    /// The lock is held to write, so no removal is under way.
+    /// Fixes the map under the lock, held to write, so no removal is running.
     fn fix(&self) {
         self.state.write().map.fix();
     }
@@ -306,7 +307,7 @@ impl<R: Release, M: RecordMap<R>> Records<R> for LockedMap<R, M> {
         self.state.write().map.unfix();
     }
 
-    /// Does all there is to do, whatever the budget.
+    /// Does all work at once, and ignores the budget.
     fn upkeep(&self, work: Upkeep, _budget: usize, _guard: &Guard) -> bool {
         if work == Upkeep::Walks {
             self.state.write().map.tidy();

@@ -1,20 +1,20 @@
-//! The index that a [`LockedHashMap`](super::LockedHashMap) keeps for walks while it is fixed: its
-//! keys in the order of their hashes.
+//! The index of a fixed [`LockedHashMap`](super::LockedHashMap), for walks: keys in the order of
+//! their hashes.
 //!
 //! The index has each key that is in the map, and each that was removed since the map was fixed. So
-//! a walk can go on behind a key that is gone. A key that only a batch has had, and has not put
-//! after all, leaves no trace.
+//! a walk can go on from a key that was removed. A key that only an undone batch has put leaves no
+//! trace.
 
 use super::record_map::Taking;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-/// A place in the order of hashes, and of keys where hashes are equal.
+/// A position in the order of hashes, and of keys where hashes are equal.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Spot<'k> {
-    /// Before all keys of this hash.
+    /// The position before all keys of this hash.
     At(u64),
-    /// Behind this key, whose hash is given.
+    /// The position behind this key, whose hash is given.
     Behind(u64, &'k [u8]),
 }
 
@@ -33,11 +33,12 @@ impl Spot<'_> {
 /// Keys in the order of their hashes.
 #[derive(Debug)]
 pub(super) struct WalkIndex {
-    /// Of each key, whether it was removed while it was in the index; it may be back.
+    /// The keys, each with `true` if it was removed since the index was made. Such a key may have
+    /// been put again.
     keys: BTreeMap<(u64, Box<[u8]>), bool>,
-    /// The number of slots that the map has as long as it is fixed.
+    /// The number of slots of the map, constant while the index exists.
     slots: usize,
-    /// Bytes of all keys.
+    /// Total length of all keys in bytes.
     bytes: usize,
 }
 
@@ -54,7 +55,7 @@ impl WalkIndex {
         self.slots
     }
 
-    /// Notes a key that is put into the map.
+    /// Adds a key that is put into the map.
     pub(super) fn add(&mut self, hash: u64, key: &[u8]) {
         self.keys.entry((hash, key.into())).or_insert_with(|| {
             self.bytes += key.len();
@@ -62,12 +63,12 @@ impl WalkIndex {
         });
     }
 
-    /// Notes that a key was taken out of the map.
+    /// Marks a key that was taken out of the map as removed, or deletes it if its batch was undone.
     pub(super) fn remove(&mut self, hash: u64, key: &[u8], why: Taking) {
         let place = (hash, key.into());
         match (self.keys.get_mut(&place), why) {
             (Some(was_removed), Taking::Removal) => *was_removed = true,
-            // A walk may be at a key that was removed before.
+            // A key that was removed before stays in the index: a walk may have stopped at it.
             (None | Some(true), Taking::Undoing) | (None, Taking::Removal) => {}
             (Some(false), Taking::Undoing) => {
                 self.keys.remove(&place);
@@ -81,8 +82,8 @@ impl WalkIndex {
         self.keys.get(&(hash, key.into())).copied().unwrap_or(false)
     }
 
-    /// The next keys behind a spot: so many, and all others of the last hash. Also the next hash,
-    /// if there is one.
+    /// Returns the `most` next keys behind a spot, and all others with the hash of the last of
+    /// them. Also returns the next hash in the index, if there is one.
     pub(super) fn next_keys(
         &self,
         from: Spot<'_>,
@@ -106,18 +107,18 @@ impl WalkIndex {
         (piece.map(|(_, key)| key), next)
     }
 
-    /// About how many bytes of memory it takes.
+    /// Returns the approximate memory use in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.keys.len() * 2 * size_of::<(u64, Box<[u8]>)>() + self.bytes
     }
 }
 
-/// The slot of a hash, if there are so many.
+/// Returns the slot of a hash, out of `slots` slots.
 pub(super) fn slot_of(hash: u64, slots: usize) -> usize {
     ((u128::from(hash) * slots as u128) >> u64::BITS) as usize
 }
 
-/// The least hash of a slot.
+/// Returns the lowest hash of a slot.
 pub(super) fn slot_start(slot: usize, slots: usize) -> u64 {
     ((slot as u128) << u64::BITS).div_ceil(slots as u128) as u64
 }
