@@ -1,64 +1,61 @@
 //! The ordered store as a lock-free contention adapting tree with immutable containers.
 //!
 //! ```text
-//!   route node            a key; binary, in no balance
+//!   route node            a key and two children; the tree of route nodes is not balanced
 //!    |      |
-//!   base   route          a base node is a value: a container, and statistics
+//!   base   route          a base node is immutable: a container, and statistics
 //!    |      |  |
-//!  treap   ... ...        an immutable treap of leaves of up to 64 records
+//!   treap   ... ...       an immutable treap of leaves of up to 64 records
 //! ```
 //!
 //! K. Winblad, K. Sagonas and B. Jonsson, *Lock-free contention adapting search trees* (TOPC
 //! 8(2):10, 2021). An update makes a new container that shares most nodes with the old one, and
 //! exchanges (by compare-and-swap) the base node for a new one. If another thread was faster it
-//! tries again, and the statistics of the base node rise by 250, else they fall by 1. Above 1000
-//! the base node is split in two, below -1000 it is [joined](join) with a neighbour.
+//! tries again, and the statistics of the base node rise by 250; otherwise they fall by 1. Above
+//! 1000 the base node is split in two, below -1000 it is [joined](join) with a neighbour.
 //!
 //! Good for: walks, which a change never disturbs; splits, which take one exchange. Bad at:
 //! updates, each of which copies a leaf and the path to it, and fails if another thread has changed
 //! any key of the base node; keys that ascend, since route nodes are never balanced.
 //!
-//! # Where this differs from the paper
-//! - A change here asks what is to become of a key, once, and what it has seen must be there until
-//!   the change has been made. So it holds [a lock of the key](super::key_locks) from the look
-//!   until the exchange. Lookups are wait-free, and walks take no lock. Updates of different keys
-//!   do not wait for each other unless their keys share a lock, by their hashes; splits and joins
-//!   hold no lock.
+//! # Differences from the paper
+//! - A change here decides about a key once, and the record that it has seen must stay until the
+//!   change is made. So it holds [a lock of the key](super::key_locks) from the lookup until the
+//!   exchange. Lookups are wait-free, and walks take no lock. Updates of different keys do not wait
+//!   for each other unless their hashes select the same lock. Splits and joins hold no lock.
 //! - There are no range queries that see one moment: a walk goes from base node to base node. A
 //!   store asks for no more.
-//! - A join that fails lets the statistics begin anew at 0, as in the trees with locks by the same
-//!   authors.
-//! - A base node that becomes empty is joined at once, as in Erlang/OTP. Else the ends of a table
-//!   that serves as a queue would be behind ever more empty ones.
-//! - Nodes are retired to epochs, where the paper has a garbage collector. This is why base nodes
-//!   share ownership of what tells of their join, and why a join is done before it lets go of its
-//!   route nodes (LOCK_FREE-5).
+//! - A join that fails resets the statistics to 0, as in the trees with locks by the same authors.
+//! - A base node that becomes empty is joined at once, as in Erlang/OTP. Otherwise a table used as
+//!   a queue would have ever more empty base nodes before its first record.
+//! - Nodes are retired to epochs, where the paper has a garbage collector. So base nodes share
+//!   ownership of the state of their join, and a join is done before it releases its route nodes
+//!   (LOCK_FREE-5).
 //!
 //! # Invariants
-//! The exchanges are those of the slot that leads to a node; a node that has left its slot never
-//! comes back.
+//! An exchange replaces the node in a slot. A node that has left its slot never comes back.
 //! - LOCK_FREE-1. A base node leaves its slot when an update, a split or a join puts another node
 //!   there. While it has a part in a join that is not over, only that join does so. The base node
-//!   that a join has joined with its neighbour stays in its slot for ever, and goes together with
+//!   that a join has merged into its neighbour stays in its slot for ever, and goes together with
 //!   its parent.
 //! - LOCK_FREE-2. The parent of a base node in the tree is the route node from which it hangs,
-//!   which is in the tree, too. Updates exchange in the slots of the parent, whatever way led them
-//!   to the base node. A route node that has been taken out has no replaceable base node of which
-//!   it is the parent, so no update is lost there.
+//!   which is in the tree, too. Updates exchange in the slots of the parent, on any path that has
+//!   led them to the base node. A route node that has been taken out is the parent of no
+//!   replaceable base node, so no update is lost there.
 //! - LOCK_FREE-3. A node is retired once: a base node that an exchange of one thread has taken out,
 //!   by this thread; the nodes that a join takes out, by the thread that has made its state *done*.
-//!   All of them could not be reached any more by then from the root. So a thread can look at a
-//!   node as long as the guard lives under which it found it. A node that was never in the tree is
-//!   dropped at once.
+//!   None of them can be reached from the root any more by then. So a thread can access a node as
+//!   long as the guard lives under which it found it. A node that was never in the tree is dropped
+//!   at once.
 //! - LOCK_FREE-4. A join claims the route node that it takes out, and the one above. Only the join
-//!   that has claimed a route node exchanges other route nodes in its slots, or takes it out. One
-//!   that was taken out stays claimed.
-//! - LOCK_FREE-5. A thread looks at the plan of a join only if it has found it committed under the
-//!   present guard. Then the join was not done before this guard, and what the plan leads to is
+//!   that has claimed a route node exchanges other route nodes in its slots, or takes it out. A
+//!   route node that was taken out stays claimed.
+//! - LOCK_FREE-5. A thread reads the plan of a join only if it has found it committed under the
+//!   present guard. Then the join was not done before this guard, so the nodes of the plan are
 //!   retired after that, if at all.
-//! - LOCK_FREE-6. The keys to which a base node belongs do not change while it is in the tree; it
-//!   has a record of each of them that is there. A thread that stands on a node that was taken out
-//!   finds in what hangs there the keys as they were at some moment since it read the root.
+//! - LOCK_FREE-6. The range of keys of a base node does not change while it is in the tree, and the
+//!   base node has all records of the range. A thread on a node that was taken out finds, in the
+//!   nodes below it, the records as of some moment since it read the root.
 
 mod adapt;
 mod edit;
@@ -88,10 +85,10 @@ use treap::Link;
 /// A lock-free contention adapting tree; see the documentation of [the crate](crate).
 pub type LockFreeTree<R> = SharedStore<R, Routes<R>>;
 
-/// About how many bytes of a leaf, and of the inner nodes above it, fall to one record.
+/// Approximate bytes of leaves and inner nodes for each record.
 const BYTES_EACH: usize = 12;
 
-/// The tree itself.
+/// The tree: a root and its route nodes and base nodes.
 pub struct Routes<R: Release> {
     root: Slot<R>,
     locks: KeyLocks,
@@ -100,12 +97,12 @@ pub struct Routes<R: Release> {
     joins: AtomicU64,
 }
 
-// SAFETY: nodes are shared between threads by design: what changes in them is atomic, and threads
-// look at them as long as their guards allow (LOCK_FREE-3). Records may be released on any thread
-// (`Release`).
+// SAFETY: nodes are shared between threads by design: their fields are atomic or constant, and
+// threads access them as long as their guards allow (LOCK_FREE-3). Records may be released on any
+// thread (`Release`).
 unsafe impl<R: Release> Send for Routes<R> {}
-// SAFETY: what changes in nodes is atomic, and threads look at them as long as their guards allow
-// (LOCK_FREE-3); a shared map only lends shared records.
+// SAFETY: the fields of nodes are atomic or constant, and threads access them as long as their
+// guards allow (LOCK_FREE-3); a shared map only lends shared records.
 unsafe impl<R: Release> Sync for Routes<R> {}
 
 /// A node, and the base node in it.
@@ -124,7 +121,7 @@ impl<R: Release> Default for Routes<R> {
 }
 
 impl<R: Release> Routes<R> {
-    /// Goes down to the base node of a key.
+    /// Descends to the base node of a key.
     fn find<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Found<'g, R> {
         let mut node = self.root.load(guard);
         loop {
@@ -135,14 +132,14 @@ impl<R: Release> Routes<R> {
         }
     }
 
-    /// The route node from which a base node hangs.
+    /// Returns the route node from which a base node hangs, or `None` at the root.
     fn parent<'g>(&self, base: &Base<R>, _guard: &'g Guard) -> Option<&'g Node<R>> {
         // SAFETY: it is null or leads to a node that was in the tree together with the base node,
         // which was found under this guard (LOCK_FREE-2, LOCK_FREE-3).
         unsafe { base.parent.as_ref() }
     }
 
-    /// The slot in which a base node is, if it still is in the tree.
+    /// Returns the slot of a base node, if it still is in the tree.
     fn slot_of<'g>(
         &'g self,
         node: *const Node<R>,
@@ -158,7 +155,8 @@ impl<R: Release> Routes<R> {
         }
     }
 
-    /// Puts a new node in the place of a replaceable base node, which is retired; or gives it back.
+    /// Puts a new node in place of a replaceable base node, which is retired. Gives the new node
+    /// back if another thread was faster.
     fn try_replace<'g>(
         &'g self,
         node: &Node<R>,
@@ -175,8 +173,9 @@ impl<R: Release> Routes<R> {
         Ok(new)
     }
 
-    /// Carries out the decision about a key, from the base node on where it was looked up. The
-    /// lock of the key is held.
+    /// Carries out the decision about a key, starting at the base node in which it was looked up.
+    /// Returns the new base node, or `None` if nothing changes. The caller holds the lock of the
+    /// key.
     fn carry_out<'g>(
         &'g self,
         mut found: Found<'g, R>,
@@ -196,7 +195,7 @@ impl<R: Release> Routes<R> {
                 };
                 let new = Node::base(tree, base.after(cost), base.parent, None);
                 if let Ok(new) = self.try_replace(node, base, new, guard) {
-                    // SAFETY: the base node that led to what is replaced has just been taken out
+                    // SAFETY: the base node that led to the replaced nodes has just been taken out
                     // (TREAP-2).
                     unsafe { edit.retire_replaced(guard) };
                     return Some(new);
@@ -223,8 +222,8 @@ impl<R: Release> SharedMap<R> for Routes<R> {
     ) {
         let held = self.locks.lock(key);
         let found = self.find(key, guard);
-        // The record was there at some moment since the lock was taken (LOCK_FREE-6), hence it is
-        // there now.
+        // The record was there at some moment since the lock was taken (LOCK_FREE-6), and no other
+        // thread may remove it since, so it is there now.
         let exchange = decide(found.1.tree().get(key));
         let changed = self.carry_out(found, key, &exchange, guard);
         drop(held);

@@ -4,7 +4,7 @@
 //! those for the first or last record, and for the totals. They take a [lock with reader
 //! groups](crate::reader_groups) as its writer. Writers of keys take it as its readers, so they do
 //! not exclude each other. So each write pays two atomic changes of a line that only the threads of
-//! its group share, whatever the map. Readers pay nothing.
+//! its group share, with any map. Readers pay nothing.
 //!
 //! # Invariants
 //! - SHARED_STORE-1. A record is in the map from the moment a writer puts it there until a writer

@@ -1,4 +1,4 @@
-//! Adaptation to contention: when base nodes are split and joined.
+//! Adaptation to contention: splits and joins of base nodes.
 //!
 //! The invariants (LOCK_FREE-1 and so on) are those of [`lock_free`](super).
 
@@ -12,8 +12,8 @@ use ats_sync::count::atomic::Ordering::Relaxed;
 use ats_sync::{Guard, pin};
 
 impl<R: Release> Routes<R> {
-    /// Splits or joins a base node, which the caller has just put in its place, if its statistics
-    /// say so.
+    /// Splits or joins a base node if its statistics demand it. The caller has just put it in its
+    /// place.
     pub(super) fn adapt<'g>(&'g self, node: &'g Node<R>, guard: &'g Guard) {
         let Node::Base(base) = node else {
             return;
@@ -61,8 +61,8 @@ impl<R: Release> Routes<R> {
 }
 
 impl<R: Release> LockFreeTree<R> {
-    /// The adaptation of the tree to contention: approximate while it is changing. It has no locks
-    /// of which to tell. O(base nodes).
+    /// Returns statistics of the tree's adaptation to contention, approximate while it is changing.
+    /// There are no figures of locks. O(base nodes).
     pub fn adaptation(&self) -> Adaptation {
         let routes = self.map();
         let mut adaptation = Adaptation {

@@ -1,4 +1,4 @@
-//! Changes of containers: what a change makes, and what it takes the place of.
+//! Changes of containers: the nodes that a change makes, and those that it replaces.
 //!
 //! The invariants (TREAP-1 and so on) are those of [`treap`](super::treap).
 
@@ -10,10 +10,10 @@ use ats_sync::Guard;
 use std::hash::{DefaultHasher, Hasher};
 use std::ptr::NonNull;
 
-/// Two leaves with so many records together become one when a record goes.
+/// Two sibling leaves become one if they have at most this many records together after a removal.
 const FEW: usize = MOST / 2;
 
-/// Most paths are not longer.
+/// Initial capacity for the nodes of a change: most paths are not longer.
 const PATH: usize = 16;
 
 /// The nodes of one change.
@@ -25,7 +25,7 @@ pub(super) struct Edit<R: Release> {
     replaced: Vec<Link<R>>,
 }
 
-/// Two parts, and the first key that belongs to the second, with its priority.
+/// Two parts of a container, and the first key that belongs to the second, with its priority.
 struct Parts<R: Release> {
     left: Link<R>,
     key: SharedSlice<u8>,
@@ -33,10 +33,11 @@ struct Parts<R: Release> {
     right: Link<R>,
 }
 
-/// The form of a part after a record was put into it.
+/// A part of a container after a record was put into it.
 enum Grown<R: Release> {
     One(Link<R>),
-    /// Two parts that lack the inner node above them. It comes where TREAP-4 wants it.
+    /// Two parts without the inner node above them. The caller makes it as high up as TREAP-4
+    /// demands.
     Two(Parts<R>),
 }
 
@@ -54,7 +55,7 @@ impl<R: Release> Edit<R> {
         }
     }
 
-    /// Puts a record into a container, in the place of that with the same key if there is one.
+    /// Puts a record into a container, in place of the one with the same key if there is one.
     pub(super) fn put(&mut self, tree: Tree<'_, R>, record: &Record<R>) -> Link<R> {
         match self.put_below(tree, record) {
             Grown::One(link) => link,
@@ -115,10 +116,11 @@ impl<R: Release> Edit<R> {
         Grown::Two(self.halves(&all))
     }
 
-    /// Two leaves of these records.
+    /// Makes two leaves of these records.
     fn halves(&mut self, all: &[Kept<R>]) -> Parts<R> {
         let (left, right) = all.split_at(all.len() / 2);
-        // SAFETY: it is that of a leaf that is looked at (TREAP-3), or of the record to be put.
+        // SAFETY: the record is in a leaf that the caller is reading (TREAP-3), or is the one to
+        // put.
         let first = unsafe { right[0].as_ref() };
         Parts {
             left: self.leaf(&[left]),
@@ -128,7 +130,7 @@ impl<R: Release> Edit<R> {
         }
     }
 
-    /// Takes the record of a key out of a container. `None`: there is none.
+    /// Removes the record of a key from a container. Returns `None` if it is absent.
     pub(super) fn remove(&mut self, tree: Tree<'_, R>, key: &[u8]) -> Option<Link<R>> {
         let inner = match tree {
             Tree::Empty => return None,
@@ -168,8 +170,8 @@ impl<R: Release> Edit<R> {
         })
     }
 
-    /// Cuts a container in two where its root does, or in the middle of its only leaf: the parts,
-    /// and the first key that belongs to the second. `None`: it has fewer than two records.
+    /// Splits a container at its root, or its only leaf in the middle. Returns the parts and the
+    /// first key that belongs to the second, or `None` if it has fewer than two records.
     pub(super) fn cut(&mut self, tree: Tree<'_, R>) -> Option<(Link<R>, SharedSlice<u8>, Link<R>)> {
         match tree {
             Tree::Inner(inner) => {
@@ -185,7 +187,7 @@ impl<R: Release> Edit<R> {
         }
     }
 
-    /// Joins two containers, of which the first has the keys below `key` and the second the others.
+    /// Joins two containers. The first has the keys below `key`, the second the others.
     pub(super) fn join(
         &mut self,
         left: Tree<'_, R>,
@@ -246,7 +248,7 @@ impl<R: Release> Edit<R> {
         link
     }
 
-    /// Copies an inner node, with other children.
+    /// Makes a copy of an inner node with other children.
     fn copy_inner(&mut self, inner: Inner<'_, R>, left: Link<R>, right: Link<R>) -> Link<R> {
         self.inner(Parts {
             left,
@@ -260,11 +262,10 @@ impl<R: Release> Edit<R> {
         self.replaced.push(tree.link());
     }
 
-    /// Retires the nodes that were replaced, after the new ones have come into the tree in their
-    /// place.
+    /// Retires the replaced nodes, after the new ones have taken their place in the tree.
     ///
     /// # Safety
-    /// That is so, by an exchange that this thread has made (TREAP-2).
+    /// An exchange by this thread has put the new nodes in place of the old ones (TREAP-2).
     pub(super) unsafe fn retire_replaced(mut self, guard: &Guard) {
         // SAFETY: the caller says that an exchange of this thread has taken these nodes out of the
         // tree, so no other thread retires them (TREAP-2).
@@ -274,13 +275,13 @@ impl<R: Release> Edit<R> {
         self.keep();
     }
 
-    /// Takes note that the new nodes have another owner now.
+    /// Leaves the new nodes to their new owner, instead of freeing them on drop.
     pub(super) fn keep(mut self) {
         self.made.clear();
     }
 
-    /// The nodes that are to be retired when the change has taken effect. For changes that other
-    /// threads may bring to their end.
+    /// Returns the nodes to retire once the change has taken effect. It is for changes that other
+    /// threads may complete.
     pub(super) fn take_replaced(&mut self) -> Vec<Link<R>> {
         std::mem::take(&mut self.replaced)
     }
@@ -293,7 +294,7 @@ impl<R: Release> Edit<R> {
 
 impl<R: Release> Drop for Edit<R> {
     fn drop(&mut self) {
-        // SAFETY: it was neither published nor kept, so no other code has what was made.
+        // SAFETY: the change was neither published nor kept, so no other code has the new nodes.
         self.made.drain(..).for_each(|link| unsafe { link.free() });
     }
 }

@@ -1,9 +1,9 @@
-//! Joining a base node with its neighbour, without locks.
+//! Joins of a base node with its neighbour, without locks.
 //!
 //! ```text
 //!        grand                      grand
 //!          |                          |
-//!        parent          ->         rest         rest: what was on the other side of `parent`,
+//!        parent          ->         rest         rest: the other child of `parent`,
 //!        |    |                    |    |              or `joined` itself if that was `neighbour`
 //!     main   rest              joined   ...
 //!           |    |
@@ -11,19 +11,19 @@
 //! ```
 //!
 //! The steps are those of the paper:
-//! 1. `main` comes in the place of the base node that is to be joined, `neighbour` in that of the
-//!    next one: copies that tell of the join, so that no update takes their place.
-//! 2. `parent` and `grand` are claimed (LOCK_FREE-4), so no other join changes what hangs from
-//!    them, or takes them out.
-//! 3. The plan is written, and the join *commits*: there is no way back, and each thread that meets
-//!    it can complete it.
-//! 4. `joined` comes in the place of `neighbour`, then `rest` in that of `parent`; then the join is
-//!    *done*, and `grand` is free again.
+//! 1. `main` replaces the base node to be joined, and `neighbour` the next one. Both are copies
+//!    that refer to the join, so that no update replaces them.
+//! 2. `parent` and `grand` are claimed (LOCK_FREE-4), so no other join changes their children or
+//!    takes them out.
+//! 3. The plan is written, and the join *commits*: it cannot be undone any more, and each thread
+//!    that meets it can complete it.
+//! 4. `joined` replaces `neighbour`, then `rest` replaces `parent`. Then the join is *done*, and
+//!    `grand` is free again.
 //!
-//! An update that meets the join before step 3 aborts it; `main` and `neighbour` are replaceable
-//! then, as they are. One that meets it later completes it. Each step of completing it is an
-//! exchange of a node that is never there again, so any number of threads can do all of them, in
-//! this order.
+//! An update that meets the join before step 3 aborts it; then `main` and `neighbour` become
+//! replaceable, and stay in the tree. An update that meets it later completes it. Each step of the
+//! completion exchanges a node that never comes back, so any number of threads can do all of them,
+//! in this order.
 //!
 //! The invariants (LOCK_FREE-1 and so on) are those of [`lock_free`](super).
 
@@ -37,7 +37,7 @@ use ats_sync::Guard;
 use std::ptr;
 use std::sync::Arc;
 
-/// The route nodes that a join has claimed. They are free again when this is dropped.
+/// The route nodes that a join has claimed. Dropping this releases them.
 struct Claims<'g, R: Release> {
     join: &'g Join<R>,
     claimed: [Option<&'g Route<R>>; 2],
@@ -51,8 +51,8 @@ impl<R: Release> Drop for Claims<'_, R> {
 }
 
 impl<R: Release> Routes<R> {
-    /// Does what a join in which a base node has a part needs, so that the base node is replaceable
-    /// or gone.
+    /// Completes or aborts the join in which a base node has a part, if there is one. Afterwards
+    /// the base node is replaceable, or was taken out.
     pub(super) fn help(&self, base: &Base<R>, guard: &Guard) {
         let Some(Part { join, .. }) = &base.part else {
             return;
@@ -62,8 +62,8 @@ impl<R: Release> Routes<R> {
         }
     }
 
-    /// Joins a base node, which the caller has just put in its place, with the next one below its
-    /// parent, if no other thread comes between.
+    /// Joins a base node with the next one below its parent, unless another thread interferes. The
+    /// caller has just put the base node in its place.
     pub(super) fn join<'g>(&'g self, node: &'g Node<R>, base: &'g Base<R>, guard: &'g Guard) {
         let Some(parent) = self.parent(base, guard).and_then(Node::as_route) else {
             return;
@@ -82,7 +82,8 @@ impl<R: Release> Routes<R> {
                 is_main,
             })
         };
-        // If the join fails, another one is due after as many updates.
+        // The statistics begin at 0, so if this join fails another one is due after as many
+        // updates.
         let main = Node::base(base.link(), 0, base.parent, part(true));
         let Ok(main) = parent.slot(side).replace(node, main, guard) else {
             return;
@@ -105,7 +106,7 @@ impl<R: Release> Routes<R> {
         }
     }
 
-    /// Steps 2 and 3. False: the join has not committed.
+    /// Does steps 2 and 3. Returns `false` if the join has not committed.
     fn commit<'g>(
         &'g self,
         join: &Arc<Join<R>>,
@@ -167,18 +168,18 @@ impl<R: Release> Routes<R> {
         debug_assert!(is_first, "a join is planned once");
         if join.change_state(PREPARING, COMMITTED) {
             edit.keep();
-            // Completing it ends them.
+            // The completion of the join releases the claims.
             claims.claimed = [None; 2];
             return true;
         }
-        // SAFETY: it comes from `into_raw`. The plan leads to it, but nothing looks at that
-        // (LOCK_FREE-5).
+        // SAFETY: it comes from `into_raw`. The plan refers to it, but no thread reads the plan of
+        // a join that has not committed (LOCK_FREE-5).
         drop(unsafe { NodeBox::from_raw(joined) });
         false
     }
 
-    /// Step 4. The join has committed, and the caller has found it so under its guard
-    /// (LOCK_FREE-5), or has committed it.
+    /// Does step 4. The caller has committed the join, or has found it committed under its guard
+    /// (LOCK_FREE-5).
     fn complete(&self, join: &Join<R>, guard: &Guard) {
         let Some(plan) = join.plan.get() else {
             return;
@@ -200,9 +201,9 @@ impl<R: Release> Routes<R> {
             slot.exchange(plan.parent, plan.rest);
         }
         if join.change_state(COMMITTED, DONE) {
-            // SAFETY: they have been taken out above, by this thread or another one, and one thread
-            // is here (LOCK_FREE-3). That of the containers was to be reached by `main` and
-            // `neighbour` only.
+            // SAFETY: the nodes have been taken out above, by this thread or another one, and only
+            // one thread comes here (LOCK_FREE-3). The nodes of the containers could be reached
+            // only through `main` and `neighbour`.
             unsafe {
                 for node in [plan.parent, plan.main, plan.neighbour] {
                     Node::retire(node, guard);
@@ -210,13 +211,14 @@ impl<R: Release> Routes<R> {
                 plan.replaced.iter().for_each(|link| link.retire(guard));
             }
         }
-        // Not before the join is done: `grand` stays as long as threads come to look at it.
+        // `grand` is released after the join is done: so it stays in the tree while other threads
+        // may complete the join.
         if let Some(grand) = grand {
             grand.disclaim(join.name());
         }
     }
 
-    /// The node from which a route node hangs.
+    /// Finds the node from which a route node hangs. `key` is the key of the route node.
     fn parent_of<'g>(&'g self, node: &Node<R>, key: &[u8], guard: &'g Guard) -> Above<'g, R> {
         let (mut here, mut above) = (self.root.load(guard), Above::Root);
         while !ptr::eq(here, node) {
@@ -230,15 +232,15 @@ impl<R: Release> Routes<R> {
     }
 }
 
-/// The node from which a route node hangs.
+/// The place above a route node.
 enum Above<'g, R: Release> {
     Root,
     Route(&'g Node<R>, &'g Route<R>),
-    /// It was not found.
+    /// The route node is not in the tree any more.
     Lost,
 }
 
-/// The base node at one side of what is below a node.
+/// Returns the leftmost or rightmost base node below a node.
 fn outermost<'g, R: Release>(
     node: &'g Node<R>,
     side: Side,

@@ -1,4 +1,4 @@
-//! Leaves: some records in the order of their keys, in a block of as many bytes as they need.
+//! Leaves: up to 64 records in the order of their keys, in a block of exactly the size they need.
 //!
 //! The invariants (TREAP-1 and so on) are those of [`treap`](super::treap).
 
@@ -10,7 +10,7 @@ pub(super) use ats_sync::model::TREAP_LEAF_RECORDS as MOST;
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 
-/// A record, as leaves have it.
+/// A record in a leaf.
 pub(super) type Kept<R> = NonNull<Record<R>>;
 
 /// The block of a leaf: the number of its records, and their addresses.
@@ -38,7 +38,7 @@ fn block_bytes(len: usize) -> usize {
     (1 + len) * size_of::<usize>()
 }
 
-/// Makes a leaf of these records, in this order. There is one at least.
+/// Makes a leaf of these records, in this order. There is at least one.
 pub(super) fn make<R: Release>(parts: &[&[Kept<R>]]) -> NonNull<Block<R>> {
     let len = parts.iter().map(|part| part.len()).sum();
     debug_assert!((1..=MOST).contains(&len));
@@ -107,7 +107,7 @@ impl<'g, R: Release> Leaf<'g, R> {
         unsafe { self.block.as_ref() }.len
     }
 
-    /// The place of a key, or where it would be.
+    /// Returns the position of a key, or the position at which it would be inserted.
     pub(super) fn find(self, key: &[u8]) -> Result<usize, usize> {
         // SAFETY: the leaf was found under a guard, so its records live as long (TREAP-3).
         let key_of = |kept: &Kept<R>| unsafe { kept.as_ref() }.key();
@@ -115,7 +115,7 @@ impl<'g, R: Release> Leaf<'g, R> {
             .binary_search_by(|kept| key_of(kept).cmp(key))
     }
 
-    /// The number of keys that are below this one.
+    /// Returns the number of keys below this one.
     pub(super) fn below(self, key: &[u8]) -> usize {
         self.find(key).unwrap_or_else(|at| at)
     }

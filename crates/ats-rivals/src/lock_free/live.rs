@@ -1,5 +1,5 @@
-//! The number of nodes, for tests: by the type of the records, of which each test that counts has
-//! its own.
+//! A count of live nodes, for tests. It is kept by the type of the records; each test that reads it
+//! has a type of its own.
 
 use std::any::TypeId;
 use std::collections::HashMap;

@@ -12,16 +12,16 @@ use ats_sync::shim::atomic::{AtomicPtr, AtomicU8, Ordering};
 use std::ptr;
 use std::sync::{Arc, OnceLock};
 
-/// Statistics of an update that has failed before: see [`Base::after`].
+/// Change of the statistics by an update that has failed before: see [`Base::after`].
 pub(super) const CONTENDED: i32 = 250;
-/// Those of one that has not.
+/// Change of the statistics by an update that succeeds at once.
 pub(super) const UNCONTENDED: i32 = -1;
 /// A base node with statistics above this is split.
 pub(super) const SPLIT_ABOVE: i32 = 1000;
 /// A base node with statistics below this is joined with a neighbour.
 pub(super) const JOIN_BELOW: i32 = -1000;
 
-/// A node that no other thread has.
+/// A node that no other thread can reach.
 pub(super) type NodeBox<R> = SlabBox<Node<R>>;
 
 pub(super) enum Node<R: Release> {
@@ -29,23 +29,23 @@ pub(super) enum Node<R: Release> {
     Base(Base<R>),
 }
 
-/// Keys below `key` are on the left, the others on the right.
+/// An inner node of the tree. Keys below `key` are on the left, the others on the right.
 pub(super) struct Route<R: Release> {
     pub key: SharedSlice<u8>,
     left: Slot<R>,
     right: Slot<R>,
-    /// The join that is about to take this node out, or what hangs from it (LOCK_FREE-4). It is
-    /// compared, and not looked at.
+    /// The join that is about to take out this node or a child of it (LOCK_FREE-4), or null. The
+    /// pointer is only compared, and never followed.
     claim: AtomicPtr<u8>,
 }
 
-/// A value: it does not change.
+/// A leaf of the tree. It is immutable: a change replaces it.
 pub(super) struct Base<R: Release> {
     tree: Link<R>,
     pub statistics: i32,
-    /// The route node from which it hangs, null: none (LOCK_FREE-2).
+    /// The route node from which it hangs, or null at the root (LOCK_FREE-2).
     pub parent: *const Node<R>,
-    /// Its part in a join.
+    /// The part of this node in a join, if it has one.
     pub part: Option<Part<R>>,
 }
 
@@ -54,18 +54,19 @@ pub(super) const COMMITTED: u8 = 1;
 pub(super) const DONE: u8 = 2;
 pub(super) const ABORTED: u8 = 3;
 
-/// The state of a join. Its base nodes own it together, so it lives as long as any of them.
+/// The state of a join. Its base nodes share ownership of it, so it lives as long as any of them.
 pub(super) struct Join<R: Release> {
     state: AtomicU8,
-    /// Set before the join commits, and looked at only by threads that find it committed, and not
-    /// yet done (LOCK_FREE-5).
+    /// The plan, set before the join commits. Threads read it only if they find the join committed
+    /// and not yet done (LOCK_FREE-5).
     pub plan: OnceLock<Plan<R>>,
 }
 
-/// The nodes that a join takes out, and those that it puts in.
+/// The nodes that a join takes out, and those that it inserts: see the drawing in
+/// [`join`](super::join).
 pub(super) struct Plan<R: Release> {
     pub parent: *const Node<R>,
-    /// Null: `parent` is at the root.
+    /// The route node above `parent`, or null if `parent` is at the root.
     pub grand: *const Node<R>,
     pub main: *const Node<R>,
     pub neighbour: *const Node<R>,
@@ -75,22 +76,22 @@ pub(super) struct Plan<R: Release> {
     pub replaced: Vec<Link<R>>,
 }
 
-// SAFETY: what the pointers lead to is shared between threads by design, and is looked at only as
-// LOCK_FREE-3 and LOCK_FREE-5 allow.
+// SAFETY: the nodes behind the pointers are shared between threads by design, and are accessed only
+// as LOCK_FREE-3 and LOCK_FREE-5 allow.
 unsafe impl<R: Release> Send for Join<R> {}
-// SAFETY: what the pointers lead to is shared between threads by design, and is looked at only as
-// LOCK_FREE-3 and LOCK_FREE-5 allow.
+// SAFETY: the nodes behind the pointers are shared between threads by design, and are accessed only
+// as LOCK_FREE-3 and LOCK_FREE-5 allow.
 unsafe impl<R: Release> Sync for Join<R> {}
 
-/// The part of a base node in a join.
+/// The part of a base node in a join, as `main` or as another of its base nodes.
 pub(super) struct Part<R: Release> {
     pub join: Arc<Join<R>>,
     pub is_main: bool,
 }
 
 impl<R: Release> Part<R> {
-    /// Returns `true` if the base node is one like others again. That which was joined with its
-    /// neighbour has gone with its parent.
+    /// Returns `true` if the base node is replaceable again. The `main` of a join that is done
+    /// never is: it was taken out together with its parent.
     pub(super) fn is_over(&self) -> bool {
         match self.join.state() {
             ABORTED => true,
@@ -112,14 +113,15 @@ impl<R: Release> Join<R> {
         self.state.load(Ordering::Acquire)
     }
 
-    /// Changes the state from one to another. Returns `false` if it is in a third one.
+    /// Changes the state from `from` to `to`. Returns `false` if it is in another state than
+    /// `from`.
     pub(super) fn change_state(&self, from: u8, to: u8) -> bool {
         self.state
             .compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire)
             .is_ok()
     }
 
-    /// By what claims are known.
+    /// Returns the address of the join, which identifies it in claims.
     pub(super) fn name(&self) -> *const u8 {
         ptr::from_ref(self).cast()
     }
@@ -128,7 +130,7 @@ impl<R: Release> Join<R> {
 /// A link to a node.
 pub(super) struct Slot<R: Release>(AtomicPtr<Node<R>>);
 
-/// The left or the right one of two.
+/// The left or the right side of a route node.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Left,
@@ -173,7 +175,7 @@ impl<R: Release> Node<R> {
         }))
     }
 
-    /// A route node to two new base nodes of these containers.
+    /// Makes a route node with two new base nodes, which have these containers.
     pub(super) fn route(left: Link<R>, key: SharedSlice<u8>, right: Link<R>) -> NodeBox<R> {
         let route = new_box(Node::Route(Route {
             key,
@@ -204,8 +206,8 @@ impl<R: Release> Node<R> {
         }
     }
 
-    /// Drops a node that did not come into the tree, and the base nodes made with it, but no
-    /// containers.
+    /// Drops a node that was not put into the tree, together with the base nodes that were made
+    /// with it. Containers stay.
     pub(super) fn drop_new(node: NodeBox<R>) {
         let Node::Route(route) = &*node else {
             return;
@@ -216,7 +218,7 @@ impl<R: Release> Node<R> {
         }
     }
 
-    /// Retires a node, but not what it leads to.
+    /// Retires a node, but not the nodes to which it leads.
     ///
     /// # Safety
     /// It has been taken out of the tree, and no other thread retires it (LOCK_FREE-3).
@@ -240,7 +242,7 @@ impl<R: Release> Route<R> {
         }
     }
 
-    /// The slot on the left, or the other one.
+    /// Returns the left slot, or the right one for `false`.
     pub(super) fn towards(&self, left: bool) -> &Slot<R> {
         self.slot(if left { Side::Left } else { Side::Right })
     }
@@ -249,18 +251,18 @@ impl<R: Release> Route<R> {
         [self.left.load(guard), self.right.load(guard)]
     }
 
-    /// The node that hangs from it, for comparisons.
+    /// Returns the addresses of the two children.
     pub(super) fn hanging(&self) -> [*const Node<R>; 2] {
         [self.left.peek(), self.right.peek()]
     }
 
-    /// The side on which a node hangs.
+    /// Returns the side on which a node hangs, or `None` if it is not a child.
     pub(super) fn side_of(&self, node: *const Node<R>) -> Option<Side> {
         let is_on = |side: &Side| ptr::eq(self.slot(*side).peek(), node);
         [Side::Left, Side::Right].into_iter().find(is_on)
     }
 
-    /// Claims the node for a join; false if another one has it (LOCK_FREE-4).
+    /// Claims the node for a join. Returns `false` if another join has claimed it (LOCK_FREE-4).
     pub(super) fn claim(&self, join: *const u8) -> bool {
         let (free, join) = (ptr::null_mut(), join.cast_mut());
         self.claim
@@ -268,7 +270,7 @@ impl<R: Release> Route<R> {
             .is_ok()
     }
 
-    /// Ends the claim of this join, if it is still there.
+    /// Releases the claim of this join, unless it was released already.
     pub(super) fn disclaim(&self, join: *const u8) {
         let (free, join) = (ptr::null_mut(), join.cast_mut());
         let _ = self
@@ -278,7 +280,7 @@ impl<R: Release> Route<R> {
 }
 
 impl<R: Release> Base<R> {
-    /// The container, for as long as the base node is looked at.
+    /// Returns the container, which lives as long as the reference to the base node.
     pub(super) fn tree(&self) -> Tree<'_, R> {
         // SAFETY: the base node was found under a guard that lives as long as the reference, hence
         // so was its container (TREAP-2).
@@ -295,7 +297,8 @@ impl<R: Release> Base<R> {
         self.part.as_ref().is_none_or(Part::is_over)
     }
 
-    /// The statistics after an update of this cost. They stop a step behind the thresholds.
+    /// Returns the statistics after an update of this cost. They stop changing once they are beyond
+    /// a threshold.
     pub(super) fn after(&self, cost: i32) -> i32 {
         let goes_on = match cost > 0 {
             true => self.statistics <= SPLIT_ABOVE,
@@ -314,23 +317,23 @@ impl<R: Release> Slot<R> {
         Slot(AtomicPtr::new(NodeBox::into_raw(node)))
     }
 
-    /// Before it is published.
+    /// Sets the node of an empty slot. The slot is not published yet, so no other thread reads it.
     fn fill(&self, node: NodeBox<R>) {
         self.0.store(NodeBox::into_raw(node), Ordering::Relaxed);
     }
 
     pub(super) fn load<'g>(&'g self, _guard: &'g Guard) -> &'g Node<R> {
-        // SAFETY: the word is never null once the node is published, and what is found in a slot
-        // under a guard lives as long (LOCK_FREE-3).
+        // SAFETY: the word is never null once the node is published, and a node that is found in a
+        // slot under a guard lives as long as the guard (LOCK_FREE-3).
         unsafe { &*self.0.load(Ordering::Acquire) }
     }
 
-    /// The node that hangs here, for comparisons.
+    /// Returns the address of the node that hangs here.
     pub(super) fn peek(&self) -> *const Node<R> {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Puts a node in the place of another if that still hangs here.
+    /// Puts a node in place of `old`, if that still hangs here. Returns `true` if it did.
     pub(super) fn exchange(&self, old: *const Node<R>, new: *const Node<R>) -> bool {
         let (old, new) = (old.cast_mut(), new.cast_mut());
         self.0
@@ -338,8 +341,7 @@ impl<R: Release> Slot<R> {
             .is_ok()
     }
 
-    /// Does what [`exchange`](Slot::exchange) does, with a new node, which is given back if the
-    /// other is no longer here.
+    /// Puts a new node in place of `old`, or gives it back if `old` no longer hangs here.
     pub(super) fn replace<'g>(
         &self,
         old: &Node<R>,
@@ -348,8 +350,8 @@ impl<R: Release> Slot<R> {
     ) -> Result<&'g Node<R>, NodeBox<R>> {
         let raw = NodeBox::into_raw(new);
         if self.exchange(old, raw) {
-            // SAFETY: it has come into the tree under this guard, so it is retired after that, if
-            // at all (LOCK_FREE-3).
+            // SAFETY: the node has come into the tree under this guard, so it is retired after
+            // that, if at all (LOCK_FREE-3).
             Ok(unsafe { &*raw })
         } else {
             // SAFETY: it comes from `into_raw`, and no other code has it.

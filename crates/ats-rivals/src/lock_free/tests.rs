@@ -1,4 +1,4 @@
-//! Containers against a model, and trees that are split and joined all the time.
+//! Tests of containers against a model, and of trees that are split and joined all the time.
 
 use super::edit::Edit;
 use super::leaf::MOST;
@@ -15,7 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// A container with the records that are in it or were.
+/// A container, and all records that were ever put into it.
 struct Contained {
     link: Link<Plain>,
     records: Vec<*mut Record<Plain>>,
@@ -23,18 +23,19 @@ struct Contained {
 
 impl Contained {
     fn tree(&self) -> Tree<'_, Plain> {
-        // SAFETY: nodes are freed by `publish` only, which borrows exclusively.
+        // SAFETY: only `publish` frees nodes, and it borrows exclusively.
         unsafe { self.link.tree() }
     }
 
     fn record(&mut self, key: &[u8], value: u64) -> &'static Record<Plain> {
         let record = RecordBox::new(key, &[value], false).into_raw();
         self.records.push(record);
-        // SAFETY: it is freed when the test ends.
+        // SAFETY: the record is freed when the test ends.
         unsafe { &*record }
     }
 
-    /// Carries out a change, and checks that it says exactly which nodes have come and gone.
+    /// Carries out a change, and checks that the change lists exactly the nodes that it adds and
+    /// removes.
     fn publish(&mut self, link: Link<Plain>, mut edit: Edit<Plain>) {
         let mut expected = nodes(self.tree());
         let replaced = edit.take_replaced();
@@ -111,7 +112,7 @@ fn check(tree: Tree<'_, Plain>, low: Option<&[u8]>, high: Option<&[u8]>, most: u
 #[derive(Clone, Debug)]
 enum Op {
     Put(u16, u64),
-    /// Puts so many keys from one on.
+    /// Puts a number of keys that follow each other: the first key, and the number.
     Row(u16, u16),
     Remove(u16),
     RemoveRow(u16, u16),
@@ -210,14 +211,14 @@ fn remove(contained: &mut Contained, model: &mut BTreeMap<u16, u64>, key: u16) {
     }
 }
 
-/// Cuts like a split, and then joins.
+/// Splits a container, checks the parts, and joins them again.
 fn cut_and_join(contained: &mut Contained, model: &BTreeMap<u16, u64>) {
     let mut edit = Edit::new();
     let Some((left, key, right)) = edit.cut(contained.tree()) else {
         assert!(model.len() < 2);
         return;
     };
-    // SAFETY: no node is freed before the end.
+    // SAFETY: no node is freed before the end of the function.
     let (left, right) = unsafe { (left.tree(), right.tree()) };
     check(left, None, Some(&key), u64::MAX, false);
     check(right, Some(&key), None, u64::MAX, false);
@@ -227,7 +228,7 @@ fn cut_and_join(contained: &mut Contained, model: &BTreeMap<u16, u64>) {
     let before = nodes(contained.tree());
     contained.link = joined;
     let after = nodes(contained.tree());
-    // Nodes that were made to be replaced at once are gone, too.
+    // The list also has the nodes that the split has made and the join has replaced.
     let gone = replaced.into_iter().chain(both);
     for link in gone {
         assert!(!after.contains(&address(link)));
@@ -259,11 +260,11 @@ proptest! {
     }
 }
 
-/// A change that is not published leaves nothing behind, and the container as it was.
+/// A change that is not published frees its nodes when it is dropped.
 #[test]
 fn what_is_not_published_is_dropped() {
     enum Own {}
-    // SAFETY: it owns nothing.
+    // SAFETY: the values own nothing.
     impl Release for Own {
         unsafe fn release(_value: &[u64]) {}
     }
@@ -277,7 +278,7 @@ fn what_is_not_published_is_dropped() {
     let two = [b"a", b"b"].map(|key| RecordBox::<Own>::new(key, &[1], false));
     let mut tree = Link::Empty;
     for record in &two {
-        // SAFETY: nothing is freed before the end.
+        // SAFETY: no node is freed before the end of the test.
         tree = edit.put(unsafe { tree.tree() }, record);
     }
     assert_eq!(live::nodes::<Own>(), 2);
@@ -320,8 +321,7 @@ fn wait_until_all_are_freed<R: 'static>() {
     }
 }
 
-/// Base nodes that one thread has split are joined by its updates when it has made a thousand more
-/// of them.
+/// A thread that updates base nodes without contention joins them, after a thousand updates each.
 #[test]
 fn base_nodes_without_contention_are_joined() {
     enum Own {}
@@ -362,7 +362,8 @@ fn a_panic_changes_nothing_and_holds_nothing() {
     assert_eq!(tree.len(), 1);
 }
 
-/// Threads write keys of their own between each other's, while others read and walk.
+/// Lets threads write keys of their own, interleaved with those of others, while others read and
+/// walk.
 fn stress<R: Release>(splits: u32, joins: u32, keys: u64) {
     const WRITERS: u64 = 3;
     const STEPS: u64 = 20_000;

@@ -1,4 +1,4 @@
-//! The container of a base node: a treap of fat leaves that never changes.
+//! The container of a base node: an immutable treap of fat leaves.
 //!
 //! ```text
 //! inner node    a key, a priority: keys below it are on the left, the others on the right
@@ -6,22 +6,22 @@
 //! leaf  inner node ...    64 records at most
 //! ```
 //!
-//! A change makes new nodes for those between the root and the leaf, and uses all others again
-//! ([`edit`](super::edit)). So a container can be walked for as long as a guard lives, and cut in
-//! two by taking its root off. The priority of an inner node is the hash of its key: the shape
-//! needs no other chance, and is the same each time. C. R. Aragon and R. Seidel, *Randomized search
-//! trees* (FOCS 1989).
+//! A change makes new nodes on the path from the root to the leaf, and shares all others with the
+//! old container ([`edit`](super::edit)). So a container can be read for as long as a guard lives,
+//! and split at its root without copies. The priority of an inner node is the hash of its key: so
+//! the shape depends on the keys alone, without random numbers. C. R. Aragon and R. Seidel,
+//! *Randomized search trees* (FOCS 1989).
 //!
-//! Good for: walks and cuts beside changes. Bad at: changes, each of which copies a leaf and a
+//! Good for: walks and splits beside changes. Bad at: changes, each of which copies a leaf and a
 //! path; keys chosen so that their hashes descend.
 //!
 //! # Invariants
 //! - TREAP-1. A node does not change from the moment it is made until it is freed.
 //! - TREAP-2. A node is in the container of one base node of the tree at a time, once, from the
-//!   exchange (by compare-and-swap) that makes it reachable until the one that takes it out. It is
-//!   retired after the latter, by the thread that made it. So it lives as long as a guard under
-//!   which it was found, and so does what it leads to. While a join is completed, the joined
-//!   container shares nodes with the two that it was made of.
+//!   exchange (by compare-and-swap) that makes it reachable until the one that takes it out. The
+//!   thread that makes the latter exchange retires the node afterwards. So it lives as long as a
+//!   guard under which it was found, and so do the nodes to which it leads. While a join is
+//!   completed, the joined container shares nodes with the two that it was made of.
 //! - TREAP-3. A record in a leaf lives as long as a guard under which the leaf was found: the store
 //!   retires a record only after the change that takes out the leaves with it (SHARED_STORE-2 of
 //!   [`shared_store`](super::super::shared_store)).
@@ -38,14 +38,14 @@ use std::marker::PhantomData;
 use std::ops::{Bound, Deref};
 use std::ptr::NonNull;
 
-/// A container, or a part of one, as nodes lead to it.
+/// A pointer to a container, or to a part of one, as nodes store it.
 pub(super) enum Link<R: Release> {
     Empty,
     Leaf(NonNull<Block<R>>),
     Inner(NonNull<InnerNode<R>>),
 }
 
-/// The same for a thread that looks at it.
+/// A container, or a part of one, that a thread may read as long as `'g`.
 pub(super) enum Tree<'g, R: Release> {
     Empty,
     Leaf(Leaf<'g, R>),
@@ -116,8 +116,10 @@ impl<R: Release> Link<R> {
         Link::Inner(unsafe { NonNull::new_unchecked(inner) })
     }
 
+    /// Returns the part of the container for reading.
+    ///
     /// # Safety
-    /// What it leads to is not freed as long as `'g`.
+    /// Neither the node nor the nodes below it are freed as long as `'g`.
     pub(super) unsafe fn tree<'g>(self) -> Tree<'g, R> {
         match self {
             Link::Empty => Tree::Empty,
@@ -131,7 +133,7 @@ impl<R: Release> Link<R> {
         }
     }
 
-    /// Frees this node, but not what it leads to.
+    /// Frees this node, but not the nodes to which it leads.
     ///
     /// # Safety
     /// No other code has the node.
@@ -147,7 +149,7 @@ impl<R: Release> Link<R> {
         }
     }
 
-    /// Frees this node and all below it.
+    /// Frees this node and all nodes below it.
     ///
     /// # Safety
     /// No other code has any of them.
@@ -163,7 +165,7 @@ impl<R: Release> Link<R> {
         }
     }
 
-    /// Retires this node, but not what it leads to.
+    /// Retires this node, but not the nodes to which it leads.
     ///
     /// # Safety
     /// The node has been taken out, and no other thread retires it (TREAP-2).
@@ -190,8 +192,10 @@ impl<R: Release> Link<R> {
     }
 }
 
+/// Frees an inner node, but not its children.
+///
 /// # Safety
-/// An inner node that no other code has.
+/// `raw` is an inner node that no other code has.
 unsafe fn free_inner<R: Release>(raw: *mut u8) {
     #[cfg(test)]
     live::count::<R>(-1);
@@ -202,12 +206,12 @@ unsafe fn free_inner<R: Release>(raw: *mut u8) {
 
 impl<'g, R: Release> Inner<'g, R> {
     pub(super) fn left(self) -> Tree<'g, R> {
-        // SAFETY: what a node leads to lives as long as the node is looked at (TREAP-2).
+        // SAFETY: the nodes to which a node leads live as long as the node is read (TREAP-2).
         unsafe { self.node.as_ref().left.tree() }
     }
 
     pub(super) fn right(self) -> Tree<'g, R> {
-        // SAFETY: what a node leads to lives as long as the node is looked at (TREAP-2).
+        // SAFETY: the nodes to which a node leads live as long as the node is read (TREAP-2).
         unsafe { self.node.as_ref().right.tree() }
     }
 }
@@ -225,7 +229,7 @@ impl<'g, R: Release> Tree<'g, R> {
         matches!(self, Tree::Empty)
     }
 
-    /// The record of a key.
+    /// Returns the record of a key.
     pub(super) fn get(self, key: &[u8]) -> Option<&'g Record<R>> {
         let mut here = self;
         loop {
@@ -238,7 +242,7 @@ impl<'g, R: Release> Tree<'g, R> {
         }
     }
 
-    /// All records.
+    /// Appends all records to `all`, in the order of their keys.
     pub(super) fn all(self, all: &mut Vec<Kept<R>>) {
         match self {
             Tree::Empty => {}
@@ -250,7 +254,7 @@ impl<'g, R: Release> Tree<'g, R> {
         }
     }
 
-    /// Finds the records from a bound on and below `high`, ascending, until there are `most` found.
+    /// Appends the records from a bound on and below `high`, ascending, until `found` has `most`.
     pub(super) fn up(
         self,
         from: Bound<&[u8]>,
@@ -289,7 +293,7 @@ impl<'g, R: Release> Tree<'g, R> {
         }
     }
 
-    /// Finds the records below `below` and from `low` on, descending, until there are `most` found.
+    /// Appends the records below `below` and from `low` on, descending, until `found` has `most`.
     pub(super) fn down(
         self,
         low: Option<&[u8]>,

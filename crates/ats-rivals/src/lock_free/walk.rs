@@ -1,15 +1,15 @@
-//! Walks: from base node to base node, each as it is when the walk comes to it.
+//! Walks over the base nodes, each as of the moment at which the walk comes to it.
 //!
-//! A walk remembers the route nodes that it has passed on the side where it began, and goes on from
-//! the last of them. It misses nothing:
-//! - The part below a child of a route node has at least the keys that belonged there when the node
-//!   was in the tree: it loses them only together with the node, whose slots then keep what had
-//!   them (LOCK_FREE-1), and a join adds to them. So a container that is found on the way has all
-//!   keys between the ends that the way tells. It may have more, which are passed over: the walk
+//! A walk remembers the route nodes at which it has turned towards its start, and goes on at the
+//! other child of the last of them. It misses nothing:
+//! - The subtree of a child of a route node covers at least the range of keys that it had when the
+//!   route node was in the tree. It loses keys only together with the route node, whose slots then
+//!   keep their nodes (LOCK_FREE-1); a join adds keys. So a container that is found on the path has
+//!   all keys between the separators on the path. It may have more; these are skipped, and the walk
 //!   comes to them later.
 //! - A base node that has got keys from beyond a route node may be split there. Then the walk
-//!   passes this route node on a way below it, and must not come back to it. It sees that by the
-//!   keys, and starts again at the root.
+//!   passes the key of this route node on a path below it, and must not go on from the route node
+//!   itself. It notices this by comparing keys, and starts again at the root.
 
 use super::Routes;
 use super::node::{Base, Node, Route, Side};
@@ -85,8 +85,8 @@ impl<R: Release> Routes<R> {
     }
 }
 
-/// Goes down to a base node, to the left of those keys of which `is_left` says so. Remembers the
-/// route nodes that it passes on this side.
+/// Descends to a base node: to the left at the keys for which `is_left` is `true`. Pushes the route
+/// nodes at which it turns to `side`.
 fn down<'g, R: Release>(
     node: &'g Node<R>,
     is_left: impl Fn(&[u8]) -> bool,
