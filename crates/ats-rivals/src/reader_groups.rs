@@ -1,12 +1,12 @@
 //! A readers-writer lock whose readers share no cache line as long as no thread writes.
 //!
-//! Good for: values that are read all the time by all processors and changed now and then. A reader
-//! changes one word, which only threads of its *group* change, and looks at a word that only
-//! writers change. Bad at: many locks, since each takes 128 bytes for each group, and up to 8.5 KiB
-//! in all; writers, since each that finds no other writer looks at the counters of all groups;
-//! short sections on a machine with more threads than processors, since the lock is handed over in
-//! the order in which it was asked for, also to a thread that has yet to be woken. A structure that
-//! can be read without a lock is better read without one.
+//! Good for: values that all processors read all the time, and that change now and then. A reader
+//! changes one word, which only threads of its *group* change, and reads a word that only writers
+//! change. Bad at: many locks, since each takes 128 bytes for each group, and up to 8.5 KiB in all;
+//! writes, since a writer that finds no other writer reads the counters of all groups; short
+//! sections on a machine with more threads than processors, since the lock is handed over in order
+//! of arrival, even to a thread that must be woken first. A structure that can be read without a
+//! lock is better read without one.
 //!
 //! This is the lock DR-MCS of Calciu, Dice, Lev, Luchangco, Marathe and Shavit, "NUMA-aware
 //! reader-writer locks" (PPoPP 2013), with the write barrier that Klaftenegger, Sagonas and Winblad
@@ -15,44 +15,43 @@
 //! and not at the queue. A writer needs no node while it holds the lock.
 //!
 //! # How it works
-//! - A reader counts itself into its group. If the gate is open, it may read. Else it counts itself
-//!   out, and waits.
-//! - A writer enters the queue of writers. As its head, it shuts the gate unless the writer before
-//!   it has left it shut, and waits until each group has been without readers.
-//! - A writer that leaves gives the lock to the next in the queue, with the gate shut. If there is
+//! - A reader counts itself into its group. If the gate is open, it may read. Otherwise it counts
+//!   itself out, and waits.
+//! - A writer enters the queue of writers. At its head, the writer shuts the gate unless the writer
+//!   before it has left it shut, and waits until each group has been without readers.
+//! - A writer that leaves hands the lock to the next in the queue, with the gate shut. If there is
 //!   none, it opens the gate first.
-//! - A reader that has looked at the gate [`READ_PATIENCE`] times puts up a barrier, and then
-//!   sleeps until the gate is opened. No more writers enter the queue, so that will be soon. When
-//!   the reader has got in, it lets the barrier down. So it waits for the writers that were in the
-//!   queue, and for one turn of each that had already passed the barrier.
-//! - A writer waits before the barrier only until it has been let down once, be it up again by
-//!   then. So readers cannot keep it out for ever.
+//! - A reader that has found the gate shut [`READ_PATIENCE`] times raises a barrier, and sleeps
+//!   until the gate is opened. While the barrier is up no more writers enter the queue, so the gate
+//!   opens soon. When the reader has got in, it lowers the barrier. So a reader waits for the
+//!   writers that were in the queue, and for one turn of each that had already passed the barrier.
+//! - A writer waits before the barrier until it has been lowered once, even if it is up again by
+//!   then. So readers cannot keep a writer out for ever.
 //!
 //! There is no poisoning: a panic in a critical section unlocks. The lock is not re-entrant, also
 //! for readers: a thread that reads, and asks to read once more, waits for ever if a writer has
-//! come in between. All wait as long as it takes, whatever
-//! [`set_may_wait`](ats_sync::lock::set_may_wait) says of them.
+//! come in between. All threads wait as long as it takes, whether or not they [may
+//! wait](ats_sync::lock::set_may_wait).
 //!
 //! # Invariants
-//! - READER_GROUPS-1. The value is changed only by the holder of the queue, with the gate shut,
-//!   after each group was empty at some moment since the gate was shut. It is read only by threads
-//!   that have counted themselves in and then found the gate open, and have not counted themselves
-//!   out.
+//! - READER_GROUPS-1. Only the holder of the queue changes the value, with the gate shut, after
+//!   each group was empty at some moment since the gate was shut. Only threads that have counted
+//!   themselves in and then found the gate open read the value, until they count themselves out.
 //! - READER_GROUPS-2. A node of the queue is used until its thread has the lock, and the thread
 //!   behind it, if there is one at the tail, has linked itself. Until then it does not leave the
 //!   stack of its thread. Only the holder grants the lock, once for each node.
 //! - READER_GROUPS-3. The gate is shut before the writer passes each group by a read-modify-write,
 //!   and all changes of a group are read-modify-writes. So of a reader and a writer one comes first
 //!   in the group. If it is the reader, the writer sees it there, and waits. If it is the writer,
-//!   the reader finds the gate shut; or opened since, and then what was written before that is
-//!   visible to it.
-//! - READER_GROUPS-4. A thread sleeps only on a word with a value that says so, and the kernel
-//!   compares the two. The thread that ends the reason for sleeping changes the word before it
-//!   wakes the sleepers: the last reader of a group, the writer that opens the gate, the reader
-//!   that lets the barrier down, the holder that grants the lock. Each of these words has its own
-//!   kind of sleeper.
-//! - READER_GROUPS-5. The barrier and the order of the queue are about fairness alone. Nothing that
-//!   is safe depends on them.
+//!   the reader finds the gate shut; or it finds the gate opened since, and then sees all writes
+//!   made before that.
+//! - READER_GROUPS-4. A thread sleeps only on a word with a value that stands for sleepers, and the
+//!   kernel compares the two. The thread that ends the reason for sleeping changes the word before
+//!   it wakes the sleepers: the last reader of a group, the writer that opens the gate, the reader
+//!   that lowers the barrier, the holder that grants the lock. Each of these words has its own kind
+//!   of sleeper.
+//! - READER_GROUPS-5. The barrier and the order of the queue serve fairness alone. No safety
+//!   depends on them.
 
 mod barrier;
 mod gate;
@@ -77,33 +76,33 @@ use std::ops::{Deref, DerefMut};
 /// A value behind a readers-writer lock with one counter of readers for each group of threads.
 pub struct ReaderGroupLock<T: ?Sized> {
     groups: Box<[CachePadded<Group>]>,
-    /// Read by all, and changed when writing begins and ends.
+    /// The gate, which all threads read, and which changes when a period of writing begins or ends.
     gate: CachePadded<Gate>,
     writers: CachePadded<Writers>,
     value: UnsafeCell<T>,
 }
 
-/// The state that writers change while they wait.
+/// The words that writers change while they wait.
 struct Writers {
     queue: Queue,
     barrier: Barrier,
 }
 
-// SAFETY: the lock owns its value; the rest is words.
+// SAFETY: the lock owns its value; its other fields are atomic words.
 unsafe impl<T: ?Sized + Send> Send for ReaderGroupLock<T> {}
-// SAFETY: readers have shared references to the value at the same time, hence `Sync`; a writer has
-// it alone, on whatever thread it is, hence `Send` (READER_GROUPS-1).
+// SAFETY: readers on several threads have shared references to the value at the same time, hence
+// `Sync`; a writer on any thread has exclusive access, hence `Send` (READER_GROUPS-1).
 unsafe impl<T: ?Sized + Send + Sync> Sync for ReaderGroupLock<T> {}
 
 impl<T> ReaderGroupLock<T> {
-    /// A free lock with a group for each processor: their number is rounded up to a power of two,
-    /// and is at most 64.
+    /// Makes a free lock with a group for each processor. Their number is rounded up to a power of
+    /// two, and is at most 64.
     pub fn new(value: T) -> Self {
         Self::with_groups(shard_count(), value)
     }
 
-    /// A free lock with so many groups, rounded up to a power of two. With one, which all readers
-    /// share, this is a readers-writer lock of the usual kind.
+    /// Makes a free lock with this number of groups, rounded up to a power of two. With one group,
+    /// which all readers share, this is an ordinary readers-writer lock.
     pub fn with_groups(groups: usize, value: T) -> Self {
         let groups = groups.max(1).next_power_of_two();
         Self {
@@ -117,15 +116,15 @@ impl<T> ReaderGroupLock<T> {
         }
     }
 
-    /// The value.
+    /// Returns the value.
     pub fn into_inner(self) -> T {
         self.value.into_inner()
     }
 }
 
 impl<T: ?Sized> ReaderGroupLock<T> {
-    /// Takes the lock to read, waiting for writers if need be. Several threads can have it so at
-    /// the same time.
+    /// Takes the lock to read, and waits for writers if necessary. Several threads can hold it to
+    /// read at the same time.
     ///
     /// # Panics
     /// If one group has 2^30 readers.
@@ -144,12 +143,12 @@ impl<T: ?Sized> ReaderGroupLock<T> {
         self.arrive(group).then(|| ReadGuard { lock: self, group })
     }
 
-    /// Takes the lock to write, waiting for all others if need be.
+    /// Takes the lock to write, and waits for all other threads if necessary.
     #[inline]
     pub fn write(&self) -> WriteGuard<'_, T> {
         self.writers.barrier.wait();
         self.writers.queue.lock();
-        // Only the holder of the queue opens or shuts the gate, so this is exact.
+        // Only the holder of the queue opens or shuts the gate, so it cannot change in between.
         if self.gate.is_open() {
             self.gate.shut();
             for group in &self.groups {
@@ -161,16 +160,16 @@ impl<T: ?Sized> ReaderGroupLock<T> {
         WriteGuard { lock: self }
     }
 
-    /// Takes the lock to write, unless another thread has it or waits for it. Threads that read now
-    /// and then may keep this from ever succeeding.
+    /// Takes the lock to write, unless another thread holds it or waits for it. Frequent readers
+    /// may prevent this from ever succeeding.
     pub fn try_write(&self) -> Option<WriteGuard<'_, T>> {
         if self.writers.barrier.is_raised() || !self.writers.queue.try_lock() {
             return None;
         }
         self.gate.shut();
         if !self.groups.iter().all(|group| group.pass()) {
-            // A writer that waits behind this one takes a gate that is shut for a sign that no
-            // reader is left.
+            // The gate is opened again, since a writer that waits behind this one would take a shut
+            // gate as a sign that no reader is left.
             self.gate.open();
             self.writers.queue.unlock();
             return None;
@@ -178,12 +177,12 @@ impl<T: ?Sized> ReaderGroupLock<T> {
         Some(WriteGuard { lock: self })
     }
 
-    /// The value, which the caller has alone.
+    /// Returns the value, to which the caller has exclusive access.
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
     }
 
-    /// Bytes of memory held besides the lock itself.
+    /// Returns the bytes of memory held besides `self`.
     pub fn bytes(&self) -> usize {
         size_of_val(&*self.groups)
     }
@@ -201,7 +200,7 @@ impl<T: ?Sized> ReaderGroupLock<T> {
         ReadGuard { lock: self, group }
     }
 
-    /// Counts a reader in if it may read.
+    /// Counts a reader in, if it may read now. Returns `true` if so.
     #[inline]
     fn arrive(&self, group: &Group) -> bool {
         group.arrive();
@@ -219,7 +218,7 @@ impl<T: ?Sized> ReaderGroupLock<T> {
         loop {
             if self.gate.is_open() {
                 if self.arrive(group) {
-                    // The barrier, if it is up, is let down here.
+                    // The barrier, if this reader has raised it, is lowered here.
                     return;
                 }
             } else if looks < READ_PATIENCE {
@@ -233,8 +232,8 @@ impl<T: ?Sized> ReaderGroupLock<T> {
     }
 
     fn unlock(&self) {
-        // The gate is opened before the queue is left, since only its holder may do so. If a writer
-        // comes in between, it shuts the gate again.
+        // The gate is opened before the queue is left, since only the holder of the queue may open
+        // it. A writer that comes in between shuts it again.
         if !self.writers.queue.has_next() {
             self.gate.open();
         }
@@ -257,7 +256,7 @@ impl<T: ?Sized> std::fmt::Debug for ReaderGroupLock<T> {
     }
 }
 
-/// A lock that is held to read; dropping this unlocks it.
+/// A lock that is held to read. Dropping this releases it.
 #[must_use = "the lock is released as soon as this is dropped"]
 pub struct ReadGuard<'a, T: ?Sized> {
     lock: &'a ReaderGroupLock<T>,
@@ -275,8 +274,8 @@ impl<T: ?Sized> Deref for ReadGuard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: the thread was counted in with the gate open, and is until the guard goes
-        // (READER_GROUPS-1).
+        // SAFETY: the thread was counted in with the gate open, and stays so until the guard is
+        // dropped (READER_GROUPS-1).
         unsafe { &*self.lock.value.get() }
     }
 }
@@ -288,13 +287,13 @@ impl<T: ?Sized> Drop for ReadGuard<'_, T> {
     }
 }
 
-/// A lock that is held to write; dropping this unlocks it.
+/// A lock that is held to write. Dropping this releases it.
 #[must_use = "the lock is released as soon as this is dropped"]
 pub struct WriteGuard<'a, T: ?Sized> {
     lock: &'a ReaderGroupLock<T>,
 }
 
-// SAFETY: the guard is an exclusive reference to the value, and any thread can give the queue on.
+// SAFETY: the guard is an exclusive reference to the value, and any thread can hand the queue on.
 unsafe impl<T: ?Sized + Send> Send for WriteGuard<'_, T> {}
 // SAFETY: a shared reference to the guard gives shared references to the value.
 unsafe impl<T: ?Sized + Sync> Sync for WriteGuard<'_, T> {}
@@ -304,7 +303,7 @@ impl<T: ?Sized> Deref for WriteGuard<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: the guard has the value alone (READER_GROUPS-1).
+        // SAFETY: the guard has exclusive access to the value (READER_GROUPS-1).
         unsafe { &*self.lock.value.get() }
     }
 }
@@ -312,7 +311,7 @@ impl<T: ?Sized> Deref for WriteGuard<'_, T> {
 impl<T: ?Sized> DerefMut for WriteGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the guard has the value alone (READER_GROUPS-1).
+        // SAFETY: the guard has exclusive access to the value (READER_GROUPS-1).
         unsafe { &mut *self.lock.value.get() }
     }
 }

@@ -1,4 +1,4 @@
-//! The barrier that readers which wait for long put up before writers.
+//! The barrier that readers raise before writers when they have waited for long.
 //!
 //! The invariants (READER_GROUPS-1 and so on) are those of [`reader_groups`](super).
 
@@ -6,9 +6,9 @@ use super::sleep::{sleep, spin, wake_all};
 use ats_sync::shim::atomic::{AtomicU32, Ordering};
 
 pub(super) struct Barrier {
-    /// The number of readers that have put it up.
+    /// Number of readers that hold the barrier up.
     raised: AtomicU32,
-    /// The number of times that the last of them has let it down; wraps around.
+    /// Number of times that the last of them has lowered it; wraps around.
     lowered: AtomicU32,
 }
 
@@ -20,7 +20,7 @@ impl Barrier {
         }
     }
 
-    /// Puts the barrier up for a reader, until what is returned is dropped.
+    /// Raises the barrier for a reader, until the returned value is dropped.
     pub(super) fn raise(&self) -> Raised<'_> {
         self.raised.fetch_add(1, Ordering::Relaxed);
         Raised(self)
@@ -31,7 +31,7 @@ impl Barrier {
         self.raised.load(Ordering::Relaxed) != 0
     }
 
-    /// If the barrier is up, waits until it has been let down once, be it up again or not
+    /// Waits, if the barrier is up, until it has been lowered once, even if it is up again by then
     /// (READER_GROUPS-5).
     #[inline]
     pub(super) fn wait(&self) {
@@ -42,8 +42,9 @@ impl Barrier {
 
     #[cold]
     fn wait_until_lowered(&self) {
-        // If this has the last lowering, the loads of `raised` below see what was before it: so
-        // there is another lowering to come whenever they say that the barrier is up.
+        // Acquires the last lowering. If `since` is the latest value, a load of `raised` below that
+        // finds the barrier up reads a value written after that lowering. So another lowering will
+        // follow, and wake this thread.
         let since = self.lowered.load(Ordering::Acquire);
         let is_over = || !self.is_raised() || self.lowered.load(Ordering::Relaxed) != since;
         if spin(is_over) {
@@ -55,7 +56,7 @@ impl Barrier {
     }
 }
 
-/// A barrier that a reader has put up.
+/// A barrier that a reader holds up. Dropping this lowers it, if no other reader holds it up.
 pub(super) struct Raised<'a>(&'a Barrier);
 
 impl Drop for Raised<'_> {

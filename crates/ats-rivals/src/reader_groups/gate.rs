@@ -1,4 +1,4 @@
-//! The gate that readers find open or shut.
+//! The gate, which is open while readers may enter.
 //!
 //! The invariants (READER_GROUPS-1 and so on) are those of [`reader_groups`](super).
 
@@ -7,7 +7,7 @@ use ats_sync::shim::atomic::{AtomicU32, Ordering};
 
 const OPEN: u32 = 0;
 const SHUT: u32 = 1;
-/// Shut, and readers may be asleep.
+/// Shut, with readers that may be asleep.
 const ASLEEP: u32 = 2;
 
 #[derive(Debug)]
@@ -18,29 +18,28 @@ impl Gate {
         Gate(AtomicU32::new(OPEN))
     }
 
-    /// Returns `true` if readers may pass. Acquires what the writer that has opened the gate has
-    /// written.
+    /// Returns `true` if readers may pass. Acquires the writes of the writer that has opened the
+    /// gate.
     #[inline]
     pub(super) fn is_open(&self) -> bool {
         self.0.load(Ordering::Acquire) == OPEN
     }
 
-    /// Shuts the gate. To be called by the holder of the queue, if the gate is open. Groups publish
-    /// it (READER_GROUPS-3).
+    /// Shuts the gate, which is open. The caller holds the queue, and then publishes this through
+    /// the groups (READER_GROUPS-3).
     pub(super) fn shut(&self) {
-        // A store: threads that sleep only change a gate that is shut.
+        // A plain store suffices: other threads change the word only while the gate is shut.
         self.0.store(SHUT, Ordering::Relaxed);
     }
 
-    /// Opens the gate, and wakes the readers that sleep before it. To be called by the holder of
-    /// the queue.
+    /// Opens the gate, and wakes the readers that sleep. The caller holds the queue.
     pub(super) fn open(&self) {
         if self.0.swap(OPEN, Ordering::Release) == ASLEEP {
             wake_all(&raw const self.0);
         }
     }
 
-    /// Sleeps if the gate is shut, until it is opened. May return early for no reason.
+    /// Sleeps while the gate is shut. May return early.
     pub(super) fn sleep_if_shut(&self) {
         let asleep = self
             .0

@@ -1,5 +1,4 @@
-//! Models for `loom`: interleavings of threads that read and write, and what weak memory makes of
-//! them.
+//! Models for `loom`: interleavings of threads that read and write, on weakly ordered memory.
 //!
 //! Threads that wait sleep at once, in a model of the kernel in which no thread wakes early. So a
 //! lost wake-up is a deadlock, which `loom` reports.
@@ -9,7 +8,7 @@ use ats_sync::shim::UnsafeCell as CheckedUnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
 
-/// A number, of which `loom` sees two accesses at the same time.
+/// A number for which `loom` detects two accesses at the same time.
 struct Number(CheckedUnsafeCell<u32>);
 
 // SAFETY: the models access it by references that the lock has given, and `loom` reports it if
@@ -22,8 +21,8 @@ impl Number {
         self.0.with(|number| unsafe { *number })
     }
 
-    /// Takes a shared reference, so that a lock which fails is found by `loom` and is not
-    /// undefined.
+    /// Increments through a shared reference, so that `loom` reports a broken lock before it causes
+    /// undefined behaviour.
     fn increment(&self) {
         // SAFETY: `loom` reports any other access at the same time.
         self.0.with_mut(|number| unsafe { *number += 1 });
@@ -32,7 +31,7 @@ impl Number {
 
 type Model = Arc<ReaderGroupLock<Number>>;
 
-/// Runs these threads on a lock with so many groups; returns its value in the end.
+/// Runs these threads on a lock with this number of groups. Returns its value at the end.
 fn play(groups: usize, threads: &[fn(&ReaderGroupLock<Number>)]) -> u32 {
     let lock = Arc::new(ReaderGroupLock::with_groups(
         groups,

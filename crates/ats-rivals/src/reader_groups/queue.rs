@@ -1,9 +1,8 @@
-//! The queue of writers: a mutual exclusion lock that is given away in the order in which it was
-//! asked for.
+//! The queue of writers: a lock for mutual exclusion that is granted in order of arrival.
 //!
 //! It is the MCS lock (Mellor-Crummey and Scott, 1991), in the variant in which the holder needs no
-//! node (used in the K42 operating system; Scott, "Shared-Memory Synchronization", 2013). A node is
-//! on the stack of a thread that waits, and each thread waits on its own.
+//! node (used in the K42 operating system; Scott, "Shared-Memory Synchronization", 2013). A thread
+//! that waits has a node on its stack, and waits on a word of this node.
 //!
 //! The invariants (READER_GROUPS-1 and so on) are those of [`reader_groups`](super).
 
@@ -12,24 +11,26 @@ use ats_sync::shim::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::ptr;
 
 const WAITING: u32 = 0;
-/// Waiting, and perhaps asleep.
+/// The thread waits, and may be asleep.
 const ASLEEP: u32 = 1;
 const GRANTED: u32 = 2;
 
-/// The last in the queue, if that is the holder. No node has this address.
+/// The value of `tail` if the lock is held and no thread waits. No node has this address.
 const HOLDER: *mut Node = ptr::without_provenance_mut(1);
 
 pub(super) struct Queue {
-    /// Null if the lock is free, `HOLDER` if no thread waits, else the last of those that do.
+    /// Null if the lock is free, `HOLDER` if it is held and no thread waits, else the last waiting
+    /// node.
     tail: AtomicPtr<Node>,
-    /// The first that waits. Null if there is none, or if it is about to be written here.
+    /// The first waiting node. Null if no thread waits, or if the first one has not linked itself
+    /// yet.
     next: AtomicPtr<Node>,
 }
 
-/// A thread that waits.
+/// The node of a waiting thread.
 struct Node {
     state: AtomicU32,
-    /// The one that waits behind this.
+    /// The node that waits behind this one.
     next: AtomicPtr<Node>,
 }
 
@@ -54,7 +55,7 @@ impl Queue {
             .is_ok()
     }
 
-    /// Takes the lock, waiting for it if need be.
+    /// Takes the lock, and waits for it if necessary.
     #[inline]
     pub(super) fn lock(&self) {
         if !self.try_lock() {
@@ -69,24 +70,24 @@ impl Queue {
             next: AtomicPtr::new(ptr::null_mut()),
         };
         let own = ptr::from_ref(&node).cast_mut();
-        // Acquires what the thread before has written into its node, and publishes ours.
+        // Acquires the predecessor's writes to its node, and publishes ours.
         let before = self.tail.swap(own, Ordering::AcqRel);
         if !before.is_null() {
             let link = match before == HOLDER {
                 true => &self.next,
-                // SAFETY: the last in the queue does not leave before the one behind it has linked
-                // itself, which is us (READER_GROUPS-2).
+                // SAFETY: the last node in the queue does not leave before its successor, which is
+                // ours, has linked itself (READER_GROUPS-2).
                 false => unsafe { &(*before).next },
             };
             link.store(own, Ordering::Release);
             node.wait();
         }
-        // The lock is ours, and the node must go: the one behind it is from now on the first that
-        // waits.
+        // The lock is ours now, and the node must leave the queue: its successor becomes the first
+        // that waits.
         let mut behind = node.next.load(Ordering::Acquire);
         if behind.is_null() {
-            // If there is none. No other thread stores here before it has seen `HOLDER` at the
-            // tail.
+            // `next` is cleared in case there is no successor. No other thread stores here before
+            // it has seen `HOLDER` at the tail.
             self.next.store(ptr::null_mut(), Ordering::Relaxed);
             let alone =
                 self.tail
@@ -99,12 +100,12 @@ impl Queue {
         self.next.store(behind, Ordering::Relaxed);
     }
 
-    /// Returns `true` if a thread waits. To be asked by the holder.
+    /// Returns `true` if a thread waits. The caller is the holder.
     pub(super) fn has_next(&self) -> bool {
         !self.next.load(Ordering::Relaxed).is_null()
     }
 
-    /// Gives the lock to the first that waits, or frees it. To be called by the holder.
+    /// Hands the lock to the first waiting thread, or frees it. The caller is the holder.
     #[inline]
     pub(super) fn unlock(&self) {
         let mut next = self.next.load(Ordering::Acquire);
@@ -120,8 +121,8 @@ impl Queue {
             }
             next = wait_for_link(&self.next);
         }
-        // SAFETY: a node that is linked stays until its thread was granted the lock, which only the
-        // holder does, and has not done yet (READER_GROUPS-2).
+        // SAFETY: a linked node stays until its thread was granted the lock. Only the holder grants
+        // it, and has not done so yet (READER_GROUPS-2).
         unsafe { Node::grant(next) };
     }
 }
@@ -143,7 +144,7 @@ impl Node {
         }
     }
 
-    /// Gives the lock to the thread of a node.
+    /// Grants the lock to the thread of a node.
     ///
     /// # Safety
     /// The node is linked, and was not granted the lock before.
@@ -160,9 +161,8 @@ impl Node {
     }
 }
 
-/// Waits for the node that another thread, which has put it at the tail, is about to link here. The
-/// system may have stopped that thread between the two steps, so a thread that waits for it gives
-/// its time slice away.
+/// Waits until the thread that has just put itself at the tail has linked its node here. The system
+/// may have suspended that thread between the two steps, so this yields the time slice.
 #[cold]
 fn wait_for_link(link: &AtomicPtr<Node>) -> *mut Node {
     loop {

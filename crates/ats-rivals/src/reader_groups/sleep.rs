@@ -1,7 +1,7 @@
-//! Sleeping until a word changes: in the kernel (Linux), in a model of it (`loom`), or by giving
-//! the time slice away (elsewhere).
+//! Sleeping until a word changes: in the kernel (Linux), in a model of the kernel (`loom`), or by
+//! yielding the time slice (elsewhere).
 //!
-//! A thread that sleeps while a word has a value must be prepared to wake early.
+//! A thread that sleeps must be prepared to wake early.
 
 use ats_sync::model::READER_GROUP_SPINS;
 pub(super) use imp::{sleep, wake_all, wake_one};
@@ -69,7 +69,7 @@ mod imp {
     }
 }
 
-/// Waits for a moment, in which most waits end. Returns `true` if `done` was true.
+/// Spins for a short while, in which most waits end. Returns `true` if `done` did.
 pub(super) fn spin(done: impl Fn() -> bool) -> bool {
     (0..READER_GROUP_SPINS).any(|_| {
         let done = done();

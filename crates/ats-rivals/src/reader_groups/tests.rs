@@ -88,12 +88,12 @@ impl Drop for EndsAll<'_> {
     }
 }
 
-/// Two values that only a reader beside a writer could see differ.
+/// Two values that are equal unless a writer is at work.
 #[derive(Default)]
 struct Pair(u64, u64);
 
-/// Has threads of each kind increase both halves, or compare them. Returns how often was written
-/// and read.
+/// Lets writers increase both values, and readers compare them. Returns the number of writes and of
+/// reads.
 fn stress(lock: &ReaderGroupLock<Pair>, writers: usize, readers: usize) -> (u64, u64) {
     const TIME: Duration = Duration::from_millis(300);
     let (written, read) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -105,7 +105,7 @@ fn stress(lock: &ReaderGroupLock<Pair>, writers: usize, readers: usize) -> (u64,
                     let mut pair = lock.write();
                     pair.0 += 1;
                     if written.fetch_add(1, Ordering::Relaxed).is_multiple_of(64) {
-                        // So that others reach the kernel.
+                        // The pause is long enough for the other threads to fall asleep.
                         thread::sleep(Duration::from_micros(50));
                     }
                     pair.1 += 1;

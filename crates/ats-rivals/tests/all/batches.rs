@@ -1,4 +1,4 @@
-//! Batches end cleanly, whatever happens in the middle of them.
+//! Tests that batches end cleanly when something fails in the middle of them.
 
 use crate::stores::batches::*;
 use ats_mem::Plain;
@@ -27,7 +27,7 @@ fn records_of_batches_release_what_they_own_once() {
     wait_until_released(expected);
 }
 
-/// One after the other, since they wait for each other's guards.
+/// The stores run one after the other, since each waits for the guards of the others.
 #[test]
 fn long_batches_pin_anew() {
     a_long_batch_pins_anew::<SkipList<Looking>>();
@@ -57,8 +57,7 @@ fn only_the_key_is_held_in_a_locked_hash_map() {
     only_the_key_is_held::<LockedHashMap<Plain>>();
 }
 
-/// A batch of one key can remove it after having looked for long; a walk that is at the key goes
-/// on.
+/// A batch of one key can remove it after a long decision. A walk that is at the key goes on.
 #[test]
 fn a_key_that_was_held_is_removed_as_any_other() {
     for is_fixed in [false, true] {

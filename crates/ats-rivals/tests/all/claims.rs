@@ -1,4 +1,4 @@
-//! A change that takes long holds its key alone, and ends cleanly whatever happens in the middle.
+//! Tests that a long change holds only its key, and ends cleanly when something fails in it.
 
 use crate::stores::claims::*;
 use ats_rivals::{LockFreeTree, LockedHashMap, SkipList};

@@ -1,4 +1,4 @@
-//! Records are freed with no lock held, and with no key held by a batch: it can take long.
+//! Tests that records are freed while no lock and no key is held, since freeing can take long.
 
 use crate::stores::freeing::*;
 use ats_rivals::{LockFreeTree, LockedHashMap, SkipList};

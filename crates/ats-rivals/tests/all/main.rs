@@ -1,4 +1,4 @@
-//! Tests of the stores from outside, in one program: what they share is compiled once.
+//! Tests of the stores from outside, in one program, so that shared code is compiled once.
 #![cfg(not(loom))]
 
 mod batches;

@@ -13,7 +13,7 @@ proptest! {
         behave_as_a_sorted_map(&SkipList::<Plain>::new(), ops)?;
     }
 
-    /// However finely it is split and joined, or never.
+    /// The tree is split and joined as often as possible, seldom, or never.
     #[test]
     fn the_lock_free_tree_behaves_as_a_sorted_map(
         ops in proptest::collection::vec(op(), 0..1500),

@@ -1,4 +1,4 @@
-//! Records taken from the ends of stores: one after the other, and by many threads.
+//! Tests that take records from the ends of stores, in sequence and with many threads.
 #![cfg(not(shuttle))]
 
 use crate::stores::pop::*;

@@ -1,5 +1,5 @@
-//! The store of the standard library's hash map against a model: what walks may rely on while it is
-//! fixed, and while it is not.
+//! The store of the standard library's hash map against a model, and the guarantees of its walks,
+//! while it is fixed and while it is not.
 #![cfg(not(shuttle))]
 
 use ats_mem::When;
@@ -206,7 +206,7 @@ impl Model {
     }
 }
 
-/// The keys of all slots. They are in the order of a walk, as the slots are intervals of it.
+/// Returns the keys of all slots. They are in the order of a walk, since slots are intervals of it.
 fn in_slots(map: &Map) -> Vec<Vec<u8>> {
     let mut keys = Vec::new();
     for slot in 0.. {
@@ -220,7 +220,7 @@ fn in_slots(map: &Map) -> Vec<Vec<u8>> {
     keys
 }
 
-/// Returns what scans meet that pause as often as they can.
+/// Returns the keys that scans meet if they pause as often as they can.
 fn in_pieces(map: &Map) -> Vec<Vec<u8>> {
     let mut keys = Vec::new();
     let mut from = WalkFrom::Start;
@@ -259,8 +259,8 @@ proptest! {
     }
 }
 
-/// A batch that has put nothing after all leaves no key that a walk could go on from, also if it is
-/// fixed; and takes none away that was removed before.
+/// An undone batch leaves no key from which a walk could go on, even if the store is fixed. A key
+/// that was removed before stays known.
 #[test]
 fn what_a_batch_takes_back_is_not_known() {
     let map = Map::new();
@@ -280,7 +280,7 @@ fn what_a_batch_takes_back_is_not_known() {
     assert_eq!(next(b"old"), Err(NoSuchKey));
 }
 
-/// Memory comes back with the records, also that which a map had for them.
+/// Memory is given back with the records, and so is the memory of the map.
 #[test]
 fn memory_comes_back() {
     fn check<S: Records<Plain> + Default>() {
@@ -301,8 +301,8 @@ fn memory_comes_back() {
     check::<LockedHashMap<Plain>>();
 }
 
-/// Counting in parts, each up to the first pause, comes to the same as counting at once, in both
-/// directions and also where a record is wanted that is behind a pause.
+/// Counting in parts, each up to the first pause, gives the same result as counting at once, in
+/// both directions, and also if the wanted record lies behind a pause.
 #[test]
 fn skipping_goes_on_after_a_pause() {
     goes_on_after_a_pause(&SkipList::<Plain>::new());

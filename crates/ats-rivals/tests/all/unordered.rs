@@ -1,5 +1,5 @@
-//! Many threads on one store without order: what readers may rely on while others write and the
-//! table changes its layout under them.
+//! Tests of many threads on a store without order: the guarantees for readers while others write
+//! and the table changes its layout.
 
 use crate::stores::unordered::tests_of;
 use ats_rivals::LockedHashMap;
