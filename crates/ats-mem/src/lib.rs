@@ -2,9 +2,9 @@
 //!
 //! A [`Record`] is a key and a value, immutable once published. A store of [`Records`] keeps them:
 //! [`CaTree`] in the order of their keys, [`HashTable`] without order. Readers never lock, write
-//! nothing shared and wait for no other thread; what they may still be looking at is freed by
-//! epochs ([`ats_sync`]). Several keys can be written as one ([`batch`]), and one key can be held
-//! by a change that takes long ([`Provided::update_alone`]).
+//! nothing shared and wait for no other thread; memory that they may still access is freed by
+//! epochs ([`ats_sync`]). Several keys can be written atomically ([`batch`]), and a change that
+//! takes long can hold one key ([`Provided::update_alone`]).
 
 pub mod batch;
 pub mod catree;

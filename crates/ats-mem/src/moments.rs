@@ -25,15 +25,19 @@
 //! ones a larger time. A batch commits under a lock, and takes its time there.
 //!
 //! # Cutting
-//! Each version is in a list of the store. When no query is left whose moment is below its time, it
-//! is *cut*: the record before is retired, and the stamp is taken away. That is work of the thread
-//! that ends a query, and of a background thread: see [`Provided::cut`](crate::Provided::cut). A
-//! record that no query sees, since all whose moments lie between its time and that of its
-//! successor have ended, is *passed over*, though older queries run: the version of the successor
-//! leads to what was there before it. So a long query keeps what it may read, and not what came and
-//! went since. If the clock stands still between two writes of a key, no query can tell the first
-//! one, so the second takes its version over: a key has one version for each moment that queries
-//! have begun at most.
+//! Each version is in a list of the store. When no running query has a read point below its time, a
+//! version is *cut* (reclaimed): the record before is retired, and the stamp is taken away. The
+//! thread that ends a query does this work, and a background thread: see
+//! [`Provided::cut`](crate::Provided::cut).
+//!
+//! A record between two versions may be needed by no query, since all queries with a read point
+//! between the two times have ended. It is *passed over* even if older queries run: the later
+//! version then leads to the record before it. So a long query keeps the records that it may read,
+//! and not those that were written and replaced since.
+//!
+//! If the clock stands still between two writes of a key, no query can see the first record, so the
+//! second one takes over its version. So a key has at most one version for each moment at which a
+//! query has begun.
 //!
 //! # Histories
 //! A query that is older than many others would walk over the records of all of them. So each 64th
@@ -283,8 +287,8 @@ impl<R: Release> Moments<R> {
         self.shared.bytes()
     }
 
-    /// Bytes of memory that are held back for queries, without what writers have replaced since
-    /// versions were [cut](crate::Provided::cut) the last time.
+    /// Returns the bytes of old records that are held back for queries. Records replaced since the
+    /// last [cut](crate::Provided::cut) are not included yet.
     pub fn held_bytes(&self) -> usize {
         let shared = self.shared.get();
         shared.map_or(0, |shared| shared.held.load(Ordering::Relaxed))

@@ -3,9 +3,11 @@
 //! A table needs little of a store: find a record, change one key atomically, change several keys
 //! as one, and walk. The meaning of the bytes is the table's business. Two stores implement it
 //! here, [`CaTree`](crate::catree::CaTree) (ordered by key bytes) and
-//! [`HashTable`](crate::hash::HashTable); others can. A store gives [`Stepwise`], from which
-//! batches are made, and the first functions of [`Records`]; the others have a body, for stores
-//! that can do no better. [`Provided`](crate::Provided) has what callers use besides.
+//! [`HashTable`](crate::hash::HashTable); other crates may add more.
+//!
+//! A store implements [`Stepwise`], on which batches are built, and the first functions of
+//! [`Records`]. The others have a body, for stores that cannot do better.
+//! [`Provided`](crate::Provided) has further functions for callers, made of these.
 
 use crate::batch::{self, Stepwise};
 use crate::change::{Busy, Change};

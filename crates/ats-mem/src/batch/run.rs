@@ -52,7 +52,8 @@ pub(crate) fn remove<R: Release, S: Stepwise<R> + ?Sized>(
     Ok(was_there)
 }
 
-/// The record that a writer sees of what is in the slot of its key.
+/// Returns the record that a writer sees, given the one in the slot of its key: a removal is no
+/// record.
 fn visible<R: Release>(record: Option<&Record<R>>) -> Option<&Record<R>> {
     record.filter(|record| !record.is_removal())
 }

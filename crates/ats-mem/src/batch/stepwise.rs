@@ -45,7 +45,7 @@ impl Trip {
         Trip::default()
     }
 
-    /// That of a change which a query makes: see
+    /// Creates the trip of a change which a query makes: see
     /// [`Provided::update_by`](crate::Provided::update_by).
     pub fn by(query: Query) -> Self {
         Trip {

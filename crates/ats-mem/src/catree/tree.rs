@@ -64,8 +64,8 @@ impl<R: Release> CaTree<R> {
         }
     }
 
-    /// Sets what is called, with no lock held, each time the tree has gone from one base node to
-    /// two: from then on it needs [`join_idle`](crate::Records::upkeep) now and then.
+    /// Sets a function that is called, with no lock held, each time the tree has gone from one base
+    /// node to two: from then on it needs [`join_idle`](crate::Records::upkeep) now and then.
     pub fn on_first_split(&mut self, notice: Weak<dyn OnFirstSplit>) {
         self.routes.on_first_split(notice);
     }

@@ -26,8 +26,8 @@ pub(super) enum Gone<'g, R: Release> {
 type FreeLeaf<'g, R> = (LockedLeaf<'g, R>, Option<Old<'g, R>>);
 
 impl<R: Release> CaTree<R> {
-    /// [`put`](crate::Records::put). The record in the place is not looked at if its slot tells
-    /// what matters.
+    /// [Puts](crate::Records::put) a record. Does not read the old record if its slot has a summary
+    /// (SLOT-1).
     pub(super) fn put_over(
         &self,
         key: &[u8],
@@ -41,8 +41,8 @@ impl<R: Release> CaTree<R> {
         Ok(was_there)
     }
 
-    /// [`remove`](crate::Records::remove), as [`put_over`](Self::put_over). A key that is not there
-    /// takes no lock.
+    /// [Removes](crate::Records::remove) a record, which is not read if its slot has a summary
+    /// (SLOT-1). An absent key takes no lock.
     pub(super) fn remove_any(&self, key: &[u8], guard: &Guard) -> Result<bool, Busy> {
         let Some((locked, old)) = self.free_leaf(key, Wanted::Present, guard)? else {
             return Ok(false);

@@ -75,8 +75,8 @@ impl Random {
     }
 }
 
-/// Writes of one key and queries that begin and end, at both ends and in the middle, one and many
-/// at once; each sees what was there.
+/// Writes one key while queries begin and end, newest or oldest or in between, one or many at once.
+/// Checks that each query sees the record of its moment.
 fn queries_find_what_was_there(store: &impl Records<Plain>, seed: u64) {
     let mut random = Random(seed);
     let mut queries: Vec<(Moment, Option<u64>)> = Vec::new();

@@ -59,8 +59,8 @@ impl Random {
     }
 }
 
-/// One thread writes at random, begins and ends queries, and finds in each what was there when it
-/// began.
+/// One thread writes at random, begins and ends queries, and checks that each query shows the
+/// records of its beginning.
 fn a_query_sees_what_was_there(store: &impl Records<Plain>, seed: u64) {
     let mut random = Random(seed);
     let mut content = Content::new();
@@ -176,8 +176,8 @@ fn number(record: &ats_mem::Record<Plain>) -> u64 {
     u64::from_be_bytes(record.key().try_into().expect("a key of this test"))
 }
 
-/// Queries of one moment replace or remove what they see and nobody has written since, between
-/// writes of others and beside other queries, which find what was there when they began.
+/// Queries of one moment replace or remove the records that they see unless they have been written
+/// since. Others write between them, and other queries still show the records of their beginning.
 fn a_query_changes_what_it_saw(store: &impl Records<Plain>, seed: u64) {
     let mut random = Random(seed);
     let mut content = Content::new();

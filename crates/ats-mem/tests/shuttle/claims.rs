@@ -23,8 +23,8 @@ fn add(store: &impl Records<Plain>, number: u64) -> bool {
     done.is_ok()
 }
 
-/// No addition to a key is lost, whichever way it is made, while the structure around the key
-/// changes.
+/// Tests that no addition to a key is lost while the structure around the key changes, in each way
+/// of adding.
 fn no_addition_is_lost<S: Records<Plain> + Default + 'static>(keys: u64, splits: u32, joins: u32) {
     let [new, there] = [keys + 1, keys];
     explore(move || {

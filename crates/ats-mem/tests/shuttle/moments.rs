@@ -165,7 +165,7 @@ fn queries_of_one_key_of_a_hash_table() {
     queries_of_one_key::<HashTable<Plain>>();
 }
 
-/// A writer goes on to write one key while the last query ends, and what was kept for it is cut.
+/// A writer keeps writing one key while the last query ends and the records kept for it are freed.
 fn the_last_query_ends<S: Records<Plain> + Default + 'static>() {
     explore(|| {
         let store = fill::<S>(evens(4));
@@ -199,8 +199,8 @@ fn the_last_query_of_a_hash_table_ends() {
     the_last_query_ends::<HashTable<Plain>>();
 }
 
-/// A query removes what it sees and nobody has written since, beside a batch, which it removes as a
-/// whole or not at all, and beside another query, which goes on to see what it has seen.
+/// A query removes the records that it sees unless they have been written since. Beside it runs a
+/// batch, which it removes as a whole or not at all, and another query, whose view stays the same.
 fn a_query_that_removes<S: Records<Plain> + Default + 'static>(keys: u64, splits: u32, joins: u32) {
     let equal = [0, keys + 1, 2 * keys - 2];
     explore(move || {

@@ -223,8 +223,8 @@ impl<S: Records<Plain>> ats_store::BatchPlan<Record<Plain>, RecordBox<Plain>> fo
     }
 }
 
-/// A batch, whatever becomes of it, leaves the records that it keeps where they are, seen by all
-/// and, as soon as it has ended, for all to write.
+/// A batch leaves the records that it keeps in their places, whether it commits or gives up. All
+/// threads see them meanwhile, and can write them as soon as the batch has ended.
 pub(crate) fn what_is_kept_stays<S: Records<Plain> + Default>() {
     let keys: [&[u8]; 6] = [b"a", b"b", b"c", b"d", b"e", b"f"];
     let store = S::default();
@@ -247,8 +247,8 @@ pub(crate) fn what_is_kept_stays<S: Records<Plain> + Default>() {
     }
 }
 
-/// While a record is built its key is held, and nothing else: others can be written, and its old
-/// record be read.
+/// Only the key of a record is held while the record is built: other keys can be written, and the
+/// old record can be read.
 pub(crate) fn only_the_key_is_held<S: Records<Plain> + Default>() {
     /// Counts how often it builds.
     struct Late<'a, S>(&'a S, usize, Option<Change<Plain>>);

@@ -32,8 +32,8 @@ pub(crate) fn scan_all(store: &impl Records<Plain>) -> Vec<(Vec<u8>, u64)> {
     all
 }
 
-/// While a key is held, its readers find the old record and its writers are busy; other keys, which
-/// share the lock, go on.
+/// Readers of a held key find the old record, and its writers are busy. Other keys go on, even
+/// those that share its lock.
 pub(crate) fn others_go_on(store: impl Records<Plain>) {
     for key in [b"a", b"c", b"d"] {
         put(&store, key, 1).expect("free");
@@ -147,7 +147,7 @@ pub(crate) fn a_walk_goes_on_from_a_key_that_is_removed(store: impl Records<Plai
     assert_eq!(found, 50);
 }
 
-/// The record at an end is waited for, and what is behind it is not taken in its stead.
+/// A call for the record at an end waits while it is held, and does not take the next one instead.
 pub(crate) fn the_end_is_held(store: impl Records<Plain>, ordered: bool) {
     put(&store, b"a", 1).expect("free");
     if ordered {

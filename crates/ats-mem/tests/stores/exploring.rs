@@ -117,8 +117,8 @@ pub(crate) fn get(store: &impl Records<Plain>, number: u64) -> Option<u64> {
         .map(|record| record.value()[0])
 }
 
-/// Returns what a scan meets behind a number, or from the beginning, in its order: numbers and
-/// values.
+/// Returns the numbers and values that a scan finds after a number, or from the beginning, in its
+/// order.
 pub(crate) fn scan_from(store: &impl Records<Plain>, after: Option<u64>) -> Vec<(u64, u64)> {
     let mut met = Vec::new();
     let after = after.map(key);
