@@ -45,9 +45,9 @@ const PUT_OFF_MOST: u8 = 32;
 /// base nodes would make it cheaper. The constant of Erlang/OTP for operations on several base
 /// nodes.
 pub(super) const SPANNING_COST: i32 = -10;
-/// The amount that a visit of [`join_idle`](crate::Records::upkeep) adds to the statistics of a
-/// base node to which no writer came since the visit before. Erlang/OTP lets one reader in 512 do
-/// this to a base node of chance, with this number; here readers write nothing.
+/// Amount that a visit of [`join_idle`](crate::Provided::join_idle) adds to the statistics of a
+/// base node to which no writer has come since the previous visit. In Erlang/OTP one reader in 512
+/// adds this number to a random base node; here readers write nothing.
 pub(super) const IDLE_COST: i32 = -500;
 
 #[repr(C, align(64))]

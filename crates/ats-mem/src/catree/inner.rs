@@ -19,12 +19,12 @@ use crate::slab::{self, SlabBox};
 #[repr(C, align(64))]
 pub(super) struct Inner<R: Release> {
     keys: Heads<{ FANOUT + 1 }>,
-    /// Children. Those up to the number of separators lead to nodes.
+    /// Links to the children: one more than there are separators. The other links are empty.
     children: [Link<R>; FANOUT + 1],
     /// End of each separator in `bytes`.
     ends: [u32; FANOUT],
     bytes: Box<[u8]>,
-    /// The number of records below each child.
+    /// The number of objects below each child, if it is known.
     pub subtree_counts: SubtreeCounts,
 }
 

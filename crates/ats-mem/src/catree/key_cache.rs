@@ -1,8 +1,9 @@
 //! A thread's cache of recently found keys, so that keys it looks up repeatedly need no search.
 //!
 //! A thread that changes counters visits the same few keys all the time, and the search is most of
-//! its work. Each thread remembers some hundred leaves and slots, by the last bytes of the key:
-//! [leaves](super::leaf_hint) that are still alive, in which a key keeps its slot.
+//! its work. Each thread remembers some hundred leaves and slots, indexed by the last bytes of the
+//! key. An entry can be used as long as its [leaf](super::leaf_hint) is alive, since a key keeps
+//! its slot there.
 //!
 //! Good for: few keys of large trees, while little is retired. Otherwise it costs a few nanoseconds
 //! more than a search.
@@ -43,7 +44,7 @@ fn index_of(key: &[u8], identity: &Identity) -> usize {
 }
 
 impl<R: Release> Root<R> {
-    /// [`get_again`](crate::Records::get_again).
+    /// Implements [`get_again`](crate::Records::get_again).
     #[inline]
     pub(super) fn get_cached<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
         let index = index_of(key, self.identity());

@@ -25,7 +25,7 @@ pub(super) struct LockedLeaf<'g, R: Release> {
     pub found: Option<usize>,
 }
 
-/// Selects which writes take the lock.
+/// The writes that take the lock.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
     Any,

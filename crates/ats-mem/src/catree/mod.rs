@@ -32,12 +32,12 @@
 //! - Their readers check a sequence number or take a lock. Ours do neither; see below.
 //! - They join all uncontended base nodes. Two threads that write concurrently to base nodes of
 //!   their own would be brought together by that, and separated again at once, thousands of writes
-//!   later, and so on. We put a join off as long as another thread was the last to write to the
-//!   neighbour, some dozen times.
+//!   later, and so on. We put a join off, up to 32 times in a row, if another thread was the last
+//!   to write to the neighbour.
 //! - Several keys are written atomically by [`batch`](crate::batch)es that hold keys and not base
 //!   nodes.
-//! - The owner of the tree calls [`join_idle`](crate::Records::upkeep), so that a tree that is
-//!   only read gets fewer base nodes again. Its readers do not call it.
+//! - The owner of the tree calls [`join_idle`](crate::Provided::join_idle) now and then, so that a
+//!   tree that is only read gets fewer base nodes again. Readers do not join.
 //!
 //! Good for: point reads (one or two cache misses below the inner nodes, which stay in the cache),
 //! writes that do not read the old record (one), scans, rows of ascending keys, writers in
@@ -56,31 +56,31 @@
 //!   Replacements partition or extend their range.
 //! - CATREE-5. A thread waits for the lock of a base node only while it holds no lock. A thread
 //!   that holds the lock of a base node only tries the lock of adaptation. A thread that holds both
-//!   only tries the lock of a neighbour. So threads cannot deadlock. A census waits for
-//!   locks to become free while it holds the lock of adaptation; no thread waits for that one that
+//!   only tries the lock of a neighbour. So threads cannot deadlock. A census waits for locks to
+//!   become free while it holds the lock of adaptation; no thread waits for the latter while it
 //!   holds another.
 //! - CATREE-6. A node is retired once, after its replacement was published. Then only links of
 //!   nodes that died no later, and were removed, too, lead to it. References to nodes exist under a
 //!   guard that was taken before the thread read the root, for as long as the guard; or in code
 //!   that has exclusive access to the tree. So a node lives as long as a reference to it.
-//! - CATREE-7. The finger of a valid base node, if it has one, and the spot of the last write lead
-//!   to leaves that are not dead, or are empty, whenever its lock is free. Only the holder of the
-//!   lock uses them, and not those of a dead base node.
+//! - CATREE-7. While the lock of a valid base node is free, its finger and the spot of its last
+//!   write each are empty or lead to a leaf that is not dead. Only the holder of the lock uses
+//!   them, and not those of a dead base node.
 //! - CATREE-8. A key keeps its slot in a leaf. New keys get the next slot.
 //!
 //! # Correctness of readers on dead nodes
-//! Each node on its path was current at some moment since the reader began: the root was when it
-//! was loaded; a child pointer of a live node was current when loaded, one of a dead node was
-//! current when the node died, and by CATREE-3 it has not changed since; and the node was found
+//! Each node on a reader's path was current at some moment since the reader began: the root was
+//! when it was loaded; a child pointer of a live node was current when loaded, one of a dead node
+//! was current when the node died, and by CATREE-3 it has not changed since; and the node was found
 //! current before it died. It makes no difference that a leaf moves to another base node when its
-//! own is split or joined. So the slot it finally loads held this value at some moment between the
-//! begin and the end of the operation, and the operation linearizes there.
+//! own is split or joined. So the slot that the reader finally loads held this value at some moment
+//! between the begin and the end of the operation, and the operation linearizes there.
 //!
 //! # Correctness of writers
-//! It descends like a reader and then takes the lock of the base node it passed. If the base node
-//! is still valid, and leaf and parent are alive, their position (CATREE-1, CATREE-3) and their
-//! range (CATREE-4) have not changed. If the base node is not valid, the writer starts again; if
-//! only the leaf is dead, it descends again from the base node.
+//! A writer descends like a reader, and then takes the lock of the base node it passed. If the base
+//! node is still valid, and leaf and parent are alive, their position (CATREE-1, CATREE-3) and
+//! their range (CATREE-4) have not changed. If the base node is not valid, the writer starts again;
+//! if only the leaf is dead, it descends again from the base node.
 
 mod adapt;
 mod base;

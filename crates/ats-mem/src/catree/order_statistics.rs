@@ -238,7 +238,7 @@ impl<'g> Skipping<'g> {
 }
 
 impl<R: Release> CaTree<R> {
-    /// See [`Records::skip`](crate::Records::skip).
+    /// Implements [`skip`](crate::Records::skip).
     pub(super) fn skip_records<'g>(
         &'g self,
         key_range: KeyRange<'_>,
@@ -321,7 +321,7 @@ impl<R: Release> CaTree<R> {
         }
     }
 
-    /// See [`Records::skip_at_once`](crate::Records::skip_at_once).
+    /// Implements [`skip_at_once`](crate::Records::skip_at_once).
     pub(super) fn skip_records_at_once<'g>(
         &'g self,
         key_range: KeyRange<'_>,
@@ -342,7 +342,7 @@ impl<R: Release> CaTree<R> {
             match tried {
                 Try::Skipped(skipped) => return Some(skipped),
                 Try::TooFar => return None,
-                // Open batches will end.
+                // The open batches will end, so another attempt may succeed.
                 Try::Again if backoff.wait() => {}
                 Try::Again => return None,
             }

@@ -33,7 +33,7 @@ use ats_sync::Guard;
 type Outermost<'g, R> = (Leaf<'g, R>, usize, &'g Record<R>);
 
 impl<R: Release> CaTree<R> {
-    /// [`update_end`](crate::Records::update_end).
+    /// Implements [`update_end`](crate::Records::update_end).
     pub(super) fn change_end<'g>(
         &'g self,
         end: End,

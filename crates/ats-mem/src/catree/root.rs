@@ -2,7 +2,8 @@
 //!
 //! Other files add the read operations: lookups of [one key](super::find), [walks](super::walk),
 //! [paths](super::path) to be changed, and the [prefetch of batches](super::batch_prefetch). None
-//! of them can lock, count or adapt.
+//! of them can lock, count or adapt. The search for the [leaf of a writer](super::locked_leaf)
+//! takes the lock by a function that its caller passes.
 
 use super::base::Base;
 use super::fences::Fences;

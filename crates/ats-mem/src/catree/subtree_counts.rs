@@ -1,9 +1,9 @@
 //! Subtree counts: the numbers of objects below the children of an inner node.
 //!
-//! A thread that [counts them](super::order_statistics) stores its results in the inner nodes it
-//! passed. From then on writers maintain these numbers: a writer that changes the number of objects
-//! of a key descends its path once more and adds to them. If no thread ever counts, there is
-//! nothing to maintain, as a flag of the base node shows.
+//! A thread that [counts objects](super::order_statistics) stores its results in the inner nodes it
+//! has passed. From then on writers maintain these numbers: a writer that changes the number of
+//! objects of a key descends its path once more and adds to them. If no thread ever counts, there
+//! is nothing to maintain, as a flag of the base node shows.
 //!
 //! # Invariants
 //! - SUBTREE_COUNTS-1. Only the holder of the lock of the base node above reads and writes subtree

@@ -27,7 +27,7 @@ pub(super) struct Estimate {
 }
 
 impl<R: Release> CaTree<R> {
-    /// [`totals`](crate::Records::totals). O(base nodes).
+    /// Implements [`totals`](crate::Records::totals). O(base nodes).
     pub(super) fn census(&self) -> Result<Totals, Busy> {
         let guard = pin();
         if let Some(totals) = self.glance(None, &guard) {
@@ -53,13 +53,14 @@ impl<R: Release> CaTree<R> {
         })
     }
 
-    /// Returns the totals, and their read point.
+    /// Takes a census. Returns the totals, and the read point of their moment.
     fn take_census(&self, guard: &Guard) -> Result<(Totals, u64), Busy> {
         self.routes
             .share_census(|turn| self.totals_of_all(turn, guard))
     }
 
-    /// Returns the totals, if there is one base node and no thread writes.
+    /// Returns the totals without a census, if there is one base node and no thread writes.
+    /// `between` is called between the two rounds in which the gate reads the lock.
     fn glance(&self, between: Option<&mut dyn FnMut()>, guard: &Guard) -> Option<Totals> {
         let Kind::Base(base) = self.root().node(guard).kind() else {
             return None;

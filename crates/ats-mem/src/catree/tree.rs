@@ -64,8 +64,9 @@ impl<R: Release> CaTree<R> {
         }
     }
 
-    /// Sets a function that is called, with no lock held, each time the tree has gone from one base
-    /// node to two: from then on it needs [`join_idle`](crate::Records::upkeep) now and then.
+    /// Sets the listener for splits of the only base node. It is called, with no lock held, each
+    /// time the tree has gone from one base node to two: from then on the tree needs
+    /// [`join_idle`](crate::Provided::join_idle) now and then.
     pub fn on_first_split(&mut self, notice: Weak<dyn OnFirstSplit>) {
         self.routes.on_first_split(notice);
     }

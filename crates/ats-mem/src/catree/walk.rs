@@ -85,8 +85,8 @@ impl<'g, R: Release> Place<'g, R> {
 }
 
 impl<R: Release> Root<R> {
-    /// Visits records from `key` upwards (`inclusive`: with `key` itself) until `visit` breaks, at
-    /// one read point, or each as it is when visited.
+    /// Visits records upwards from `key`, itself included if `inclusive`, until `visit` breaks.
+    /// Shows each record as of one read point, or as of the moment at which it is visited.
     pub(super) fn walk_up<'g>(
         &'g self,
         key: &[u8],
@@ -144,8 +144,8 @@ impl<R: Release> Root<R> {
         }
     }
 
-    /// Visits records below `bound`, or all, downwards until `visit` breaks. Not a snapshot: each
-    /// record is as it is when visited.
+    /// Visits records downwards from below `bound`, or from the last of all, until `visit` breaks.
+    /// Shows each record as of one read point, or as of the moment at which it is visited.
     ///
     /// Descends from the root once for each leaf. The part already visited ends at the lower fence
     /// of the leaf, so concurrent splits and merges do not matter.
@@ -185,7 +185,7 @@ impl<R: Release> Root<R> {
         only_record(self.above_by(key, guard, &|_| false)?)
     }
 
-    /// The least record of all.
+    /// Returns the first record.
     pub(super) fn lowest<'g>(&'g self, guard: &'g Guard) -> Option<&'g Record<R>> {
         let mut first = None;
         self.walk_up(&[], true, When::NOW, guard, &mut |record| {
@@ -195,7 +195,7 @@ impl<R: Release> Root<R> {
         first
     }
 
-    /// The greatest record below `bound`, or of all.
+    /// Returns the greatest record below `bound`, or the last of all.
     pub(super) fn below<'g>(
         &'g self,
         bound: Option<&[u8]>,
