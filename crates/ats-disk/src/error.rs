@@ -17,9 +17,9 @@ pub enum Error {
     Corrupt(String),
     /// Another store, of this process or another, has the directory open.
     Locked,
-    /// The directory has no store, and none is to be made.
+    /// The directory or its store does not exist, and the call does not create it.
     Missing,
-    /// The files are of a later format than this version of the engine knows.
+    /// A file has a newer format than this version of the engine knows.
     NewerFormat {
         /// The name of the file.
         file: String,
@@ -28,11 +28,11 @@ pub enum Error {
         /// The latest version known.
         known: u32,
     },
-    /// The store merges with another operator: its name and version there, and here.
+    /// The store was made with another merge operator than the one it is opened with.
     OtherOperator {
-        /// The operator that the store was made with.
+        /// Name and version of the operator with which the store was made; `None` if it had none.
         stored: Option<(String, u32)>,
-        /// The operator that it is opened with.
+        /// Name and version of the operator with which it is opened; `None` if it has none.
         given: Option<(String, u32)>,
     },
     /// The state of the disk is unknown after an earlier failure. Reads go on; writes need the

@@ -128,7 +128,7 @@ pub(crate) enum Lookup {
 pub(crate) struct Memtable {
     tree: CaTree<Versions>,
     range_deletes: RangeDeletes,
-    /// Bytes of nodes in the lists. Stored to by the holder of the lock.
+    /// Bytes of the nodes in the lists. Only the holder of the lock changes this number.
     node_bytes: AtomicUsize,
     /// The lock of writers (MEMTABLE-3).
     writing: Mutex<()>,
@@ -136,18 +136,18 @@ pub(crate) struct Memtable {
 
 /// The outcome of reading the versions of a key.
 enum Reading {
-    /// The last one was a base.
+    /// The last version read is a base.
     Base,
-    /// All that is there was visited.
+    /// All versions up to the sequence number were visited, and none is a base.
     End,
-    /// The versions were left out, because a range has been deleted since.
+    /// The versions were not visited, because a newer deletion of a range has removed the key.
     Covered,
-    /// The versions were left out, because the right one is not kept any more.
+    /// The versions were not visited, because the one to be read has been dropped.
     TooOld,
 }
 
 impl Memtable {
-    /// Without records.
+    /// Makes an empty memtable.
     pub(crate) fn new() -> Self {
         Memtable {
             tree: CaTree::new(),

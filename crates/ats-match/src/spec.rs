@@ -205,17 +205,19 @@ pub enum Expression {
         /// The value of each key.
         values: Range<ExpressionId>,
     },
-    /// The result of a call; the number of arguments is the function's arity.
+    /// The result of a call. The number of arguments is the function's arity.
     Call(Function, Range<ExpressionId>),
-    /// `true` if all are `true`. All are evaluated, and must be booleans. At least one.
+    /// `true` if all operands are `true`. All are evaluated, and must be booleans. There is at
+    /// least one.
     And(Range<ExpressionId>),
-    /// `true` if one is `true`. All are evaluated, and must be booleans. At least one.
+    /// `true` if any operand is `true`. All are evaluated, and must be booleans. There is at least
+    /// one.
     Or(Range<ExpressionId>),
-    /// `false` if one is, else the last, which need not be a boolean. Those after the first `false`
-    /// are not evaluated. At least one.
+    /// `false` if any operand is `false`, else the last one, which need not be a boolean. Operands
+    /// after the first `false` are not evaluated. There is at least one.
     AndAlso(Range<ExpressionId>),
-    /// `true` if one is, else the last, which need not be a boolean. Those after the first `true`
-    /// are not evaluated. At least one.
+    /// `true` if any operand is `true`, else the last one, which need not be a boolean. Operands
+    /// after the first `true` are not evaluated. There is at least one.
     OrElse(Range<ExpressionId>),
     /// The process that runs the specification.
     SelfPid,

@@ -412,8 +412,8 @@ impl Shared {
         unsafe { VmWord::new(self.name.load(Ordering::Acquire)) }
     }
 
-    /// Returns `true` if the table has not been deleted. Deletion takes it out of its handle, which
-    /// is the moment that counts, also for processes that know it by name.
+    /// Returns `true` if the table has not been deleted. A table is deleted at the moment at which
+    /// it is taken out of its handle, also for processes that know it by name.
     #[inline]
     pub(crate) fn is_found_by_id(&self) -> bool {
         !self.id.shared.load(Ordering::Acquire).is_null()

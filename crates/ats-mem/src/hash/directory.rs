@@ -310,8 +310,8 @@ fn prints_bytes(segment: usize) -> usize {
     segment_len(segment) * size_of::<FingerprintsCell>()
 }
 
-/// Returns `true` if a segment is a block of the slab: only the first one, which suffices for most
-/// tables. Not under the model checker, whose atomics are larger.
+/// Returns `true` if a segment is a block of the slab: only the first one is, which suffices for
+/// most tables. Under the model checker, whose atomics are larger, none is.
 fn is_in_slab(segment: usize) -> bool {
     segment == 0 && !cfg!(loom)
 }

@@ -41,14 +41,14 @@ pub(super) struct Rare {
     pub(super) slots: AtomicUsize,
     /// The resize lock, held while the number of buckets or of locks changes.
     pub(super) resizing: Lock,
-    /// The census, made when a glance fails for the first time. Its holder takes the resize lock,
-    /// and no stripe.
+    /// The census, made when a glance fails for the first time. A thread that takes a census also
+    /// takes the resize lock, and no stripe.
     pub(super) census: OnceLock<Box<Census<(Totals, u64)>>>,
     /// Number of lines behind the first ones of buckets.
     lines: AtomicI64,
-    /// The place in the order of the table at which [`update_end`](crate::Records::update_end)
-    /// found the last record. Before that there is likely nothing; if it were not remembered, each
-    /// would begin with all the buckets that those before it have emptied.
+    /// The place at which [`update_end`](crate::Records::update_end) has found its last record.
+    /// Buckets before it are likely empty. Without this place, each call would begin with all
+    /// buckets that earlier calls have emptied.
     pub(super) taken: AtomicU64,
 }
 

@@ -22,8 +22,9 @@ use std::ops::Range;
 use std::ptr;
 use std::sync::Arc;
 
-/// Number of versions from one with a history to the next, and largest number of records of a page.
-/// Small in explored runs, so that they reach it. No allocation has such a small address.
+/// Number of steps between two versions with a history, and maximum number of records of a page. It
+/// is small in tests and models, so that they make pages. It is below the address of any
+/// allocation, so that one word can hold a distance or a pointer.
 pub(crate) const PAGE: usize = match cfg!(any(test, loom, shuttle)) {
     true => 3,
     false => 64,

@@ -13,11 +13,11 @@ pub enum Expected {
 
 /// A replacement of a value that a program has merged.
 pub struct Replace<'r> {
-    /// The bytes that the program has merged.
+    /// The input of the program.
     pub expected: &'r [u8],
-    /// The part of the value that must equal these bytes.
+    /// The part of the value that must still equal `expected`.
     pub how_much: Expected,
-    /// The bytes that replace it; `None` removes it.
+    /// The output of the program, which replaces that part; `None` removes it.
     pub by: Option<&'r [u8]>,
 }
 

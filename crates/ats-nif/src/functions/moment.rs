@@ -44,14 +44,15 @@ pub(super) enum AtMoment<'r> {
     None,
     /// A snapshot that this call has taken.
     Begun(Moment<VmHost>),
-    /// The snapshot of the earlier slices, which the table shows.
+    /// The snapshot of the earlier slices. The table that the query reads is a view of it.
     Kept(&'r Reading),
-    /// The snapshot of the earlier slices of a query that changes the table.
+    /// The snapshot of the earlier slices. The query changes the table, so it needs the live table,
+    /// too.
     Changed(&'r Reading),
 }
 
 impl AtMoment<'_> {
-    /// Returns the snapshot, if the table does not show it already.
+    /// Returns the snapshot, unless the table is already a view of it.
     pub(super) fn get<'g>(
         &'g self,
         guard: &'g Guard,

@@ -320,7 +320,7 @@ impl<'e> Work<'e> {
         }
     }
 
-    /// Runs a slice.
+    /// Runs a slice of the query, and adds its results to those of earlier slices.
     fn run(
         &mut self,
         table: &Table<VmHost>,

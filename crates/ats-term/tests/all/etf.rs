@@ -290,7 +290,7 @@ fn sizes_around_borders() {
     }
 }
 
-/// The bytes were written by Erlang/OTP 29.
+/// Compares native records with bytes that Erlang/OTP 29 has written.
 #[test]
 fn native_records() {
     let atom = |text: &str| Atom::new(text).unwrap();

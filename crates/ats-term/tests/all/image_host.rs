@@ -282,7 +282,7 @@ impl Record {
 
     fn units(&self) -> isize {
         let mut units = 0;
-        // SAFETY: the words were built and are alive.
+        // SAFETY: the words were built, and live as long as the record.
         unsafe { for_each_owned::<Counting>(&self.0, |_| units += 1) };
         units
     }
@@ -290,7 +290,7 @@ impl Record {
 
 impl Clone for Record {
     fn clone(&self) -> Self {
-        // SAFETY: the words were built and are alive.
+        // SAFETY: the words were built, and live as long as the record.
         assert_eq!(unsafe { retain_all::<Counting>(&self.0) }, self.units() > 0);
         Self(self.0.clone())
     }
