@@ -15,11 +15,6 @@ set -u
 # mended.
 LIMITS='
 crates/ats 61 148
-crates/ats-mem 1 7
-crates/ats-mem/tests 3 8
-crates/ats-rivals 11 46
-crates/ats-rivals/tests 1 6
-crates/ats-store 0 13
 crates/ats/tests 28 42
 '
 
