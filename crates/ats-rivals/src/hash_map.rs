@@ -42,8 +42,7 @@ pub type LockedHashMap<R> = LockedMap<R, Hashed<R>>;
 const LEAST_CAPACITY: usize = 28;
 /// The map shrinks when its capacity exceeds its records by this factor.
 const SPARSE: usize = 8;
-/// Divisor of the map's size that gives the records that a scan collects at a time; at least
-/// [`LEAST_PIECE`] are.
+/// Number of parts in which a scan collects the records. A part has at least [`LEAST_PIECE`].
 const PARTS: usize = 16;
 
 /// The unordered map of records.
@@ -266,8 +265,8 @@ impl<R: Release> RecordMap<R> for Hashed<R> {
         }
     }
 
-    /// The map has a byte and a word for each place, and a power of two of places, of which it
-    /// fills seven of eight.
+    /// Returns the bytes of the table and of the index. The table has a byte and a word for each
+    /// place, and a power of two of places, of which it fills at most seven of eight.
     fn bytes(&self) -> usize {
         let places = (self.records.capacity() * 8 / 7).next_power_of_two();
         let index = self.index.as_ref().map_or(0, WalkIndex::bytes);

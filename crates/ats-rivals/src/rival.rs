@@ -42,9 +42,9 @@ impl Rival {
     }
 }
 
-/// A caller of [`Rival::make`], generic over the type of the store.
+/// A function of a new store, generic over the type of the store.
 pub trait StoreUser<R: Release> {
-    /// The result, which holds the store or was made with it.
+    /// The result of the function.
     type Use;
 
     /// Takes the new store.

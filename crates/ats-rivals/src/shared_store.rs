@@ -8,14 +8,14 @@
 //!
 //! # Invariants
 //! - SHARED_STORE-1. A record is in the map from the moment a writer puts it there until a writer
-//!   takes it out. Both happen in [`SharedMap::change`], in which one thread at a time is for a
+//!   takes it out. Both happen in [`SharedMap::change`], which one thread at a time executes for a
 //!   key.
 //! - SHARED_STORE-2. A record is retired only after it was taken out of the map, and by one thread:
 //!   the writer that has taken it out, or the batch to which it belonged. So a record that a thread
 //!   finds lives as long as the guard that the thread had before.
-//! - SHARED_STORE-3. A change that makes records visible counts them while it holds the lock as a
-//!   reader, all the time. So while the lock is held to write, the counters agree with the records
-//!   that readers see.
+//! - SHARED_STORE-3. A writer makes records visible and counts them during one turn, in which it
+//!   holds the lock as a reader. So while the lock is held to write, the counters agree with the
+//!   records that readers see.
 //! - SHARED_STORE-4. The lock of the store is taken before those of the map.
 
 use super::shared_map::{Exchange, SharedMap};

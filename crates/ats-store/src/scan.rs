@@ -11,7 +11,7 @@ pub enum WalkFrom<'k> {
     /// The record beyond this key. An unordered store requires that the key is present, or was
     /// removed since the store was fixed.
     Known(&'k [u8]),
-    /// The record beyond this key, which may be absent.
+    /// The record beyond this key. The key may be absent.
     Behind(&'k [u8]),
     /// The position at which another walk has paused.
     Place(u64),

@@ -44,8 +44,8 @@ pub(super) fn make<R: Release>(parts: &[&[Kept<R>]]) -> NonNull<Block<R>> {
     debug_assert!((1..=MOST).contains(&len));
     let block = slab::allocate(block_bytes(len)).cast::<Block<R>>();
     ats_sync::count::note_bytes_written(block_bytes(len));
-    // SAFETY: the block, which no other code has, is aligned and has room for the number and so
-    // many addresses.
+    // SAFETY: the block, which no other code has, is aligned, and has room for the number and for
+    // `len` addresses.
     unsafe {
         block.write(Block { len, records: [] });
         let mut start = block.add(1).cast::<Kept<R>>();
@@ -90,7 +90,7 @@ impl<'g, R: Release> Leaf<'g, R> {
     }
 
     pub(super) fn records(self) -> &'g [Kept<R>] {
-        // SAFETY: the block lives, and holds so many addresses, which do not change (TREAP-1).
+        // SAFETY: the block lives, and holds `len` addresses, which do not change (TREAP-1).
         unsafe {
             let start = self.block.add(1).cast::<Kept<R>>();
             std::slice::from_raw_parts(start.as_ptr(), self.len())

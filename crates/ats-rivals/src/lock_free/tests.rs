@@ -51,7 +51,7 @@ impl Contained {
         edit.keep();
         self.link = link;
         assert_eq!(nodes(self.tree()), expected);
-        // SAFETY: no other code looks at the container.
+        // SAFETY: no other code reads the container.
         replaced.into_iter().for_each(|gone| unsafe { gone.free() });
     }
 }

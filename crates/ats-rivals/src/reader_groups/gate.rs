@@ -7,7 +7,7 @@ use ats_sync::shim::atomic::{AtomicU32, Ordering};
 
 const OPEN: u32 = 0;
 const SHUT: u32 = 1;
-/// Shut, with readers that may be asleep.
+/// The gate is shut, and readers may be asleep.
 const ASLEEP: u32 = 2;
 
 #[derive(Debug)]
