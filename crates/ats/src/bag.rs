@@ -1,9 +1,9 @@
-//! The objects of one key of a bag, and how they change.
+//! The objects of one key of a bag, and their changes.
 //!
-//! A few objects lie one after the other in the record of the key
-//! ([`ObjectList`](ats_term::image::ObjectList)); to change them copies them all. That is fast
-//! while they are few. Once they are not, the key becomes a [large bag](large), and stays one until
-//! it is removed.
+//! The record of a key holds a few objects one after the other
+//! ([`ObjectList`](ats_term::image::ObjectList)); a change copies them all. That is fast while they
+//! are few. A key with many objects becomes a [large bag](large), and stays one until it is
+//! removed.
 
 mod buffers;
 mod decided;

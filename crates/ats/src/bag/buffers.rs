@@ -4,19 +4,19 @@ use crate::unpack::UnpackBuffer;
 use crate::value::pack_for_store;
 use ats_term::image::{Built, Host, HostTerm, ImageBuilder, Object, ObjectListBuilder, Packer};
 
-/// Buffers to change bags with.
+/// Scratch buffers for changes of bags.
 pub(crate) struct Buffers<H: Host> {
     pub(super) list: ObjectListBuilder<H>,
-    /// For objects that are there.
+    /// Buffer for the stored objects.
     pub(super) unpacked: UnpackBuffer,
-    /// For objects they are compared with.
+    /// Buffer for the objects that are compared with the stored objects.
     pub(super) second_unpacked: UnpackBuffer,
-    /// For what an object is hashed by.
+    /// Buffer for the bytes of an object that are hashed.
     pub(super) content: Vec<u8>,
 }
 
 impl<H: Host> Buffers<H> {
-    /// Does not allocate.
+    /// Returns empty buffers. Does not allocate.
     pub(crate) const fn new() -> Self {
         Buffers {
             list: ObjectListBuilder::new(),
@@ -26,7 +26,8 @@ impl<H: Host> Buffers<H> {
         }
     }
 
-    /// Gives back what was built and not stored, and buffers that something huge blew up.
+    /// Releases objects that were built and not stored, and buffers that a huge object has
+    /// enlarged.
     pub(crate) fn tidy(&mut self) {
         self.list.tidy();
         self.unpacked.tidy();
@@ -37,10 +38,10 @@ impl<H: Host> Buffers<H> {
     }
 }
 
-/// A buffer for contents with more room than this is given back.
+/// Largest capacity of a buffer of contents that is retained; a larger buffer is freed.
 pub(super) const KEEP_BYTES: usize = 1 << 16;
 
-/// An object that was just built, to be inserted.
+/// A newly built object, to be inserted.
 pub(crate) struct NewObject<'a, T: HostTerm> {
     /// `true` if the table packs its objects.
     pub(crate) packs: bool,
@@ -53,7 +54,7 @@ impl<T: HostTerm> NewObject<'_, T> {
         self.image.object()
     }
 
-    /// The objects in the form in which the table stores them.
+    /// Takes the object in the form in which the table stores it.
     pub(crate) fn take(&mut self) -> Built<'_, T::Host> {
         pack_for_store(self.image.take(), self.packer, self.packs)
     }

@@ -5,8 +5,8 @@ use ats_mem::sequence::Leftovers;
 use ats_mem::{Change, RecordBox};
 use ats_term::image::Host;
 
-/// The decision about a key, and the part of its version before that is to be retired when that has
-/// happened.
+/// The decision about a key, and the parts of its previous version that are retired after the
+/// change.
 pub(crate) type Decided<H> = (Change<Values<H>>, Option<Leftovers<Values<H>>>);
 
 pub(crate) fn keep<H: Host>() -> Decided<H> {

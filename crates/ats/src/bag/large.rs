@@ -1,7 +1,7 @@
-//! The objects of a key that has many of them.
+//! Large bags: keys with many objects.
 //!
-//! The record of the key only points to a [`Sequence`] of the objects, of which a change copies a
-//! few nodes.
+//! The record of the key only points to a persistent [`Sequence`] of the objects. A change copies a
+//! few nodes of the sequence.
 //!
 //! ```text
 //!   record  [ key | LARGE | pointer ] ---> Large { objects, index }
@@ -9,19 +9,17 @@
 //!      one version for each record: Sequence <--------+        +----> Index, of all versions of the key
 //! ```
 //!
-//! Objects have positions, which a walk can remember. To find an object there is an index from the
-//! hash of its content to positions.
+//! Objects have positions, which a walk can remember. An index from the hash of the content to
+//! positions finds an object.
 //!
 //! # Invariants
-//! - LARGE-1. The index is only touched by the call that holds the key: in the decision of `update`
-//!   or of a batch about a record that is settled, or while a batch that holds the key builds its
-//!   record.
-//! - LARGE-2. Each object of the current version has its entry in the index. There may be more
-//!   entries, left by batches that were undone; so what the index says is verified against the
-//!   version.
-//! - LARGE-3. A version that was replaced in `update` was taken over by its successor, since it
-//!   cannot come back; one that was replaced in a batch was not, since it can, nor was one that
-//!   queries of an earlier moment may read.
+//! - LARGE-1. Only the call that holds the key accesses the index: in the decision of `update` or
+//!   of a batch about a settled record, or while a batch that holds the key builds its record.
+//! - LARGE-2. Each object of the current version has its entry in the index. Batches that were
+//!   undone may leave further entries, so each entry is verified against the version.
+//! - LARGE-3. The successor takes over the nodes of a version that is replaced in `update`, since
+//!   that version cannot come back. It does not take over a version that is replaced in a batch,
+//!   which can come back, nor a version that queries of an earlier moment may read.
 
 use super::buffers::{Buffers, KEEP_BYTES};
 use super::decided::{Decided, put};
@@ -39,17 +37,17 @@ use std::hash::{BuildHasher, RandomState};
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A large bag that goes is freed at once, up to so many objects; the rest in the background.
+/// Objects of a released large bag that are freed at once; the rest is freed in the background.
 const FREED_AT_ONCE: usize = 256;
-/// References given up, or entries freed, in one slice in the background.
+/// References given up, or entries freed, in one slice of background work.
 const SLICE: usize = 2_000;
-/// Bytes that an entry of the index takes, about: nodes of B-trees are between half full and full.
+/// Approximate bytes of an entry of the index: nodes of B-trees are between half full and full.
 const ENTRY_BYTES: usize = 24;
 
-/// A large bag, to which a record points: one version of its objects.
+/// A large bag, to which a record points: one version of the key's objects.
 #[repr(C)]
 pub(crate) struct Large<H: Host> {
-    /// First, since values tell where this is (VALUE-2).
+    /// The first field, since the word of a value leads to it (VALUE-2).
     elsewhere: Elsewhere,
     objects: Sequence<Values<H>>,
     index: Arc<Index>,
@@ -70,18 +68,18 @@ impl<'a, H: Host> Objects<'a, H> {
     }
 }
 
-/// The places of objects, by their content.
+/// An index from the content of objects to their positions.
 struct Index {
     entries: Mutex<Entries>,
-    /// Each index has its own, so that it cannot be foreseen which objects collide.
+    /// The hasher of this index alone, so that nobody can foresee which objects collide.
     hasher: RandomState,
 }
 
 #[derive(Default)]
 struct Entries {
-    /// Hashes and positions.
+    /// Pairs of a hash and a position.
     set: BTreeSet<(u64, u64)>,
-    /// The place to which the search for entries without object has come.
+    /// The last entry that the search for entries without an object has checked.
     swept: (u64, u64),
 }
 
@@ -107,11 +105,11 @@ impl<H: Host> Large<H> {
         Self::new(Sequence::new(), index)
     }
 
-    /// The large bag of a record of this form.
+    /// Returns the large bag of a record of this form.
     pub(crate) fn of(record: &Rec<H>) -> &Large<H> {
         debug_assert_eq!(form(record), Form::Large);
-        // SAFETY: a value of this form is made by `into_record` for this host (VALUE-1); what it
-        // points to is freed with the record, which is borrowed.
+        // SAFETY: `into_record` makes all values of this form for this host (VALUE-1); the large
+        // bag is freed with the record, which is borrowed.
         unsafe { &*elsewhere(record.value()).cast() }
     }
 
@@ -120,23 +118,23 @@ impl<H: Host> Large<H> {
         RecordBox::new(key, &value_of(raw.cast()), true)
     }
 
-    /// Number of objects. O(1).
+    /// Returns the number of objects. O(1).
     pub(crate) fn len(&self) -> usize {
         self.objects.len()
     }
 
-    /// Bytes of memory, without the record. O(1).
+    /// Returns the bytes of memory, without the record. O(1).
     pub(super) fn bytes(&self) -> usize {
         let fixed = size_of::<Self>() + size_of::<Index>();
         fixed + self.objects.bytes() + self.len() * ENTRY_BYTES
     }
 
-    /// The objects from a position on, with their positions.
+    /// Iterates over the objects from a position on, with their positions.
     pub(crate) fn iter_from(&self, position: u64) -> impl Iterator<Item = (u64, Stored<'_, H>)> {
         objects_from(&self.objects, position)
     }
 
-    /// The object with so many before it in a direction. O(number / 32).
+    /// Returns the object with `number` objects before it in a direction. O(number / 32).
     pub(crate) fn nth(&self, number: usize, direction: Direction) -> Option<Stored<'_, H>> {
         let mut values = match direction {
             Direction::Up => self.objects.iter_from(0),
@@ -146,27 +144,27 @@ impl<H: Host> Large<H> {
         (values.nth(number)).map(|(_, words)| unsafe { Stored::from_words(words) })
     }
 
-    /// A position behind all objects.
+    /// Returns a position behind all objects.
     pub(crate) fn end(&self) -> u64 {
         self.iter_before(u64::MAX)
             .next()
             .map_or(0, |(last, _)| last + 1)
     }
 
-    /// The objects before a position, newest first, with their positions.
+    /// Iterates over the objects before a position, newest first, with their positions.
     pub(crate) fn iter_before(&self, position: u64) -> impl Iterator<Item = (u64, Stored<'_, H>)> {
         let values = self.objects.iter_before(position);
         // SAFETY: the values are objects that were built for this host, and own their resources.
         values.map(|(position, words)| (position, unsafe { Stored::from_words(words) }))
     }
 
-    /// The same objects, to be kept beyond the guard under which the record was found; none if a
-    /// newer version has taken the place of this one. O(1).
+    /// Shares the objects, so that they outlive the guard under which the record was found. Returns
+    /// `None` if a newer version has replaced this version. O(1).
     pub(crate) fn share(&self) -> Option<Sequence<Values<H>>> {
         self.objects.share()
     }
 
-    /// The object at a position, if there is one. O(log positions).
+    /// Returns the object at a position, if one exists. O(log positions).
     pub(super) fn object<'r>(
         &'r self,
         position: u64,
@@ -175,19 +173,19 @@ impl<H: Host> Large<H> {
         self.stored(position).map(|stored| unpacked.object(stored))
     }
 
-    /// Does what [`object`](Self::object) does, in the form in which it is stored.
+    /// Returns the object at a position in its stored form, if one exists. O(log positions).
     pub(super) fn stored(&self, position: u64) -> Option<Stored<'_, H>> {
         let (found, stored) = self.iter_from(position).next()?;
         (found == position).then_some(stored)
     }
 
-    /// Begins to change it.
+    /// Begins a change of the objects.
     pub(super) fn draft<'a>(&'a self, rules: Rules, buffers: &'a mut Buffers<H>) -> Draft<'a, H> {
         Draft {
             rules,
             edit: self.objects.edit(),
             index: &self.index,
-            // Entries are hints, so those that a panic left are as good as others.
+            // Entries are hints, so entries that a panic left are as good as others.
             entries: (self.index.entries.lock()).unwrap_or_else(PoisonError::into_inner),
             unpacked: &mut buffers.unpacked,
             second_unpacked: &mut buffers.second_unpacked,
@@ -196,7 +194,7 @@ impl<H: Host> Large<H> {
     }
 }
 
-/// The objects of a version from a position on, with their positions.
+/// Iterates over the objects of a version from a position on, with their positions.
 pub(crate) fn objects_from<H: Host>(
     objects: &Sequence<Values<H>>,
     position: u64,
@@ -206,14 +204,13 @@ pub(crate) fn objects_from<H: Host>(
     values.map(|(position, words)| (position, unsafe { Stored::from_words(words) }))
 }
 
-/// About how many bytes are given back with a large bag, if that version is not taken over: with
-/// something for what its many objects refer to, which are not looked through. O(1).
+/// Returns the number of objects of a large bag, and its bytes of memory. O(1).
 ///
 /// # Safety
-/// It begins a large bag of this host.
+/// `elsewhere` begins a large bag of this host.
 unsafe fn weight<H: Host>(elsewhere: *const Elsewhere) -> Weight {
-    // SAFETY: the caller says that it begins a large bag of this host, which `into_record` made of
-    // a box (VALUE-2).
+    // SAFETY: the caller promises that a large bag of this host begins here, which `into_record`
+    // made of a box (VALUE-2).
     let large = unsafe { &*elsewhere.cast::<Large<H>>() };
     Weight {
         objects: large.len() as i64,
@@ -221,9 +218,14 @@ unsafe fn weight<H: Host>(elsewhere: *const Elsewhere) -> Weight {
     }
 }
 
+/// Returns the approximate number of bytes that are freed with a large bag: few if a successor has
+/// taken it over. O(1).
+///
+/// # Safety
+/// `elsewhere` begins a large bag of this host.
 unsafe fn kept_bytes<H: Host>(elsewhere: *const Elsewhere) -> usize {
-    // SAFETY: the caller says that it begins a large bag of this host, which `into_record` made of
-    // a box (VALUE-2).
+    // SAFETY: the caller promises that a large bag of this host begins here, which `into_record`
+    // made of a box (VALUE-2).
     let large = unsafe { &*elsewhere.cast::<Large<H>>() };
     match large.objects.kept_bytes() {
         0 => size_of::<Large<H>>(),
@@ -231,11 +233,14 @@ unsafe fn kept_bytes<H: Host>(elsewhere: *const Elsewhere) -> usize {
     }
 }
 
+/// Returns the approximate number of bytes that a large bag keeps and a later version of it does
+/// not. O(1).
+///
 /// # Safety
-/// Both begin large bags of this host.
+/// Both pointers begin large bags of this host.
 unsafe fn held_bytes<H: Host>(elsewhere: *const Elsewhere, later: *const Elsewhere) -> usize {
-    // SAFETY: the caller says that both begin large bags of this host, which `into_record` made of
-    // boxes (VALUE-2).
+    // SAFETY: the caller promises that large bags of this host begin at both, which `into_record`
+    // made of boxes (VALUE-2).
     let (large, later) = unsafe { (&*elsewhere.cast::<Large<H>>(), &*later.cast::<Large<H>>()) };
     // All versions of a bag have one index.
     let held = match Arc::ptr_eq(&large.index, &later.index) {
@@ -248,10 +253,10 @@ unsafe fn held_bytes<H: Host>(elsewhere: *const Elsewhere, later: *const Elsewhe
 /// Frees a large bag.
 ///
 /// # Safety
-/// It begins a large bag of this host, which is not used any more.
+/// `elsewhere` begins a large bag of this host, which is not used any more.
 unsafe fn release<H: Host>(elsewhere: *mut Elsewhere) {
-    // SAFETY: the caller says that it begins a large bag of this host, which `into_record` made of
-    // a box (VALUE-2), and that no code uses it any more.
+    // SAFETY: the caller promises that a large bag of this host begins here, which `into_record`
+    // made of a box (VALUE-2), and that no code uses it any more.
     let large = *unsafe { Box::from_raw(elsewhere.cast::<Large<H>>()) };
     let mut objects = large.objects.into_remains();
     if !objects.free_some(FREED_AT_ONCE) {
@@ -260,10 +265,10 @@ unsafe fn release<H: Host>(elsewhere: *mut Elsewhere) {
     }
 }
 
-/// A large bag on its way out.
+/// A large bag that is freed in the background.
 struct Going<H: Host> {
     objects: Remains<Values<H>>,
-    /// If no other version has it.
+    /// The index, unless another version uses it.
     index: Option<Index>,
 }
 
@@ -281,7 +286,7 @@ impl<H: Host> FreeInSlices for Going<H> {
     }
 }
 
-/// A version of a large bag that is being made.
+/// A new version of a large bag, not finished yet.
 pub(super) struct Draft<'a, H: Host> {
     rules: Rules,
     edit: Edit<'a, Values<H>>,
@@ -293,17 +298,18 @@ pub(super) struct Draft<'a, H: Host> {
 }
 
 impl<H: Host> Draft<'_, H> {
-    /// Number of objects.
+    /// Returns the number of objects.
     pub(super) fn len(&self) -> usize {
         self.edit.len()
     }
 
-    /// The hash of the content of an object, the same for equal ones.
+    /// Returns the hash of the content of an object. Equal objects have the same hash.
     pub(super) fn hash(&mut self, object: Object<'_, H>) -> u64 {
         hash(self.index, self.rules, object, self.content)
     }
 
-    /// The positions of the objects that equal this one, of which the hash is given; upwards.
+    /// Iterates in ascending order over the positions of the objects that equal `object`, which has
+    /// this hash.
     pub(super) fn equal(&mut self, hash: u64, object: Object<'_, H>) -> impl Iterator<Item = u64> {
         let Draft {
             rules,
@@ -323,7 +329,7 @@ impl<H: Host> Draft<'_, H> {
         })
     }
 
-    /// Appends an object of which the hash is given.
+    /// Appends an object with this hash.
     pub(super) fn push(&mut self, hash: u64, built: Built<'_, H>) {
         self.push_words(hash, built.words(), built.owns());
     }
@@ -340,7 +346,7 @@ impl<H: Host> Draft<'_, H> {
         self.push_hashed(hash, stored);
     }
 
-    /// Appends a copy of an object, unless there is an equal one and must not be two.
+    /// Appends a copy of an object, unless an equal object exists and the rules forbid two.
     pub(super) fn push_allowed(&mut self, stored: Stored<'_, H>) {
         if !self.rules.distinct {
             return self.push_copy(stored);
@@ -356,20 +362,20 @@ impl<H: Host> Draft<'_, H> {
     }
 
     fn push_hashed(&mut self, hash: u64, stored: Stored<'_, H>) {
-        // SAFETY: who made the `Stored` has promised that its words are those of a stored object.
+        // SAFETY: the code that made the `Stored` has promised that its words are a stored object.
         let owns = unsafe { retain_all::<H>(stored.words()) };
         self.push_words(hash, stored.words(), owns);
     }
 
-    /// Removes the object at a position, of which the hash is given.
+    /// Removes the object at a position. `hash` is the hash of the object.
     pub(super) fn remove(&mut self, hash: u64, position: u64) {
         let was_there = self.edit.remove(position);
         debug_assert!(was_there);
         self.entries.set.remove(&(hash, position));
     }
 
-    /// Removes all objects that equal this one, if they are not more than `most`. Returns how many
-    /// they were.
+    /// Removes all objects that equal `unwanted`, if there are at most `most`. Returns their
+    /// number.
     pub(super) fn remove_equal(
         &mut self,
         unwanted: Object<'_, H>,
@@ -387,8 +393,8 @@ impl<H: Host> Draft<'_, H> {
         Ok(positions.len())
     }
 
-    /// Puts another object in the place of the one at a position. `hash` is that of the old one,
-    /// `new_hash` of the new one.
+    /// Replaces the object at a position. `hash` is the hash of the old object, `new_hash` the hash
+    /// of the new object.
     pub(super) fn replace(&mut self, position: u64, hash: u64, new_hash: u64, built: Built<'_, H>) {
         let was_there = self.edit.replace(position, built.words(), built.owns());
         debug_assert!(was_there);
@@ -396,17 +402,17 @@ impl<H: Host> Draft<'_, H> {
         self.entries.set.insert((new_hash, position));
     }
 
-    /// The new version, from which one can go back to the old one.
+    /// Returns the new version. The old version stays usable, so the change can be undone.
     pub(super) fn finish(mut self) -> Large<H> {
         self.drop_stale_entries();
         Large::new(self.edit.finish(), Arc::clone(self.index))
     }
 
-    /// Puts the new version in the place of the old one for good.
+    /// Replaces the old version for good.
     ///
     /// # Safety
-    /// As for [`Rules::insert`]: the draft was made of the objects of `current`, and this is the
-    /// decision.
+    /// The contract of [`Rules::insert`] holds, the draft was made of the objects of `current`, and
+    /// the decision returns the result.
     pub(super) unsafe fn put(mut self, key: &[u8], rules: Rules) -> Decided<H> {
         if rules.keeps_old {
             return put(self.finish().into_record(key));
@@ -414,16 +420,16 @@ impl<H: Host> Draft<'_, H> {
         self.drop_stale_entries();
         // SAFETY: `update_bag` makes the change for certain, after which no reader that pins finds
         // the old version; readers that found it before hold guards. The decision runs under the
-        // lock of the key, and a record that it is given is not part of an open batch, so no other
-        // writer edits the version. No writer will edit it later, as it does not come back
-        // (LARGE-3).
+        // lock of the key, and its record is not part of an open batch, so no other writer edits
+        // the version. No writer will edit it later, as it does not come back (LARGE-3).
         let (objects, leftovers) = unsafe { self.edit.finish_taking_over() };
         let large = Large::new(objects, Arc::clone(self.index));
         (Change::Put(large.into_record(key)), Some(leftovers))
     }
 
-    /// Looks for entries without object, if there must be any: at two for each change, so that
-    /// batches that are undone again and again do not fill the index.
+    /// Removes entries without an object, if the number of entries shows that such entries exist.
+    /// Checks two entries in each change, so that batches that are undone repeatedly do not fill
+    /// the index.
     fn drop_stale_entries(&mut self) {
         for _ in 0..2 {
             if self.entries.set.len() <= self.edit.len() {
@@ -439,11 +445,11 @@ impl<H: Host> Draft<'_, H> {
         }
     }
 
-    /// Returns `true` if there is an object for an entry.
+    /// Returns `true` if an entry has an object.
     fn is_entry(&mut self, (hashed, position): (u64, u64)) -> bool {
         self.edit.get(position).is_some_and(|words| {
             // SAFETY: the values are objects that were built for this host (VALUE-1), and the edit
-            // keeps them meanwhile.
+            // keeps them alive.
             let object = self
                 .unpacked
                 .object(unsafe { Stored::<H>::from_words(words) });
@@ -452,7 +458,7 @@ impl<H: Host> Draft<'_, H> {
     }
 }
 
-/// The hash of the content of an object. O(size).
+/// Returns the hash of the content of an object. O(size).
 fn hash<H: Host>(index: &Index, rules: Rules, object: Object<'_, H>, content: &mut Vec<u8>) -> u64 {
     content.clear();
     content.shrink_to(KEEP_BYTES);

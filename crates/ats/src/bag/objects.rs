@@ -1,4 +1,4 @@
-//! Adding objects to those of a key, and removing them.
+//! Insertion and removal of objects of a key.
 
 use super::buffers::{Buffers, NewObject};
 use super::decided::{Decided, keep, put, remove};
@@ -9,14 +9,14 @@ use crate::unpack::UnpackBuffer;
 use crate::value::{Rec, record};
 use ats_term::image::{Host, HostTerm, Object, ObjectList, Stored, image_eq};
 
-/// A list of more words than this becomes a large bag, if there are enough objects in it: copying
-/// this much takes about as long as a change of a large bag.
+/// Largest list, in words; a longer list of enough objects becomes a large bag. Copying this many
+/// words takes about as long as a change of a large bag.
 const LIST_WORDS: usize = 256;
-/// A list of fewer objects than this stays one, however large they are.
+/// Fewest objects of a large bag. Fewer objects stay a list, however large they are.
 const LIST_OBJECTS: usize = 8;
 
-/// Returns `true` if the objects of these records are so few, and so small, that one may copy them
-/// under a lock. Those of a large bag do not count, since a change does not copy them.
+/// Returns `true` if the objects of these records are few and small enough to be copied under a
+/// lock. Objects of a large bag do not count, since a change does not copy them.
 pub(crate) fn is_quick<'r, H: Host>(records: impl Iterator<Item = &'r Rec<H>>) -> bool {
     let (mut objects, mut words) = (0, 0);
     for record in records {
@@ -30,16 +30,16 @@ pub(crate) fn is_quick<'r, H: Host>(records: impl Iterator<Item = &'r Rec<H>>) -
 }
 
 impl Rules {
-    /// Returns `true` if so many words of so many objects are too many for a list.
+    /// Returns `true` if a list of this size becomes a large bag.
     fn are_too_many(self, words: usize, objects: impl FnOnce() -> usize) -> bool {
         self.grows && words > LIST_WORDS && objects() >= LIST_OBJECTS
     }
 
-    /// Adds an object to those of a key.
+    /// Adds an object to the objects of a key.
     ///
     /// # Safety
-    /// `current` is what [`Store::update_bag`](crate::store::Store::update_bag) gave to the
-    /// decision that answers with the result.
+    /// `current` is the record that [`Store::update_bag`](crate::store::Store::update_bag) passed
+    /// to the decision that returns the result.
     pub(crate) unsafe fn insert<T: HostTerm>(
         self,
         key: &[u8],
@@ -48,8 +48,8 @@ impl Rules {
         buffers: &mut Buffers<T::Host>,
     ) -> Decided<T::Host> {
         let objects = match current.map(Objects::of) {
-            // SAFETY: the caller says that `current`, whose objects `large` are, was given to the
-            // decision of `update_bag` that answers with the result (LARGE-1).
+            // SAFETY: the caller promises that `update_bag` passed `current`, whose objects are
+            // `large`, to the decision that returns the result (LARGE-1).
             Some(Objects::Large(large)) => unsafe {
                 return self.insert_large(key, large, new, buffers);
             },
@@ -76,8 +76,11 @@ impl Rules {
         put(record(key, list.take()))
     }
 
+    /// Adds an object to a large bag.
+    ///
     /// # Safety
-    /// As for [`insert`](Rules::insert); `large` is what the decision was given.
+    /// The contract of [`insert`](Rules::insert) holds, and `large` belongs to the record that was
+    /// passed to the decision.
     unsafe fn insert_large<T: HostTerm>(
         self,
         key: &[u8],
@@ -92,11 +95,11 @@ impl Rules {
         }
         draft.push(hash, new.take());
         // SAFETY: the draft was made of the objects of `current`, and the decision, which the
-        // caller says this is, puts the result in the place of those (LARGE-3).
+        // caller promises this is, replaces them with the result (LARGE-3).
         unsafe { draft.put(key, self) }
     }
 
-    /// Adds copies of several objects to those of a key. The change can be undone.
+    /// Adds copies of several objects to the objects of a key. The change can be undone.
     pub(crate) fn insert_many<'o, H: Host>(
         self,
         key: &[u8],
@@ -149,11 +152,11 @@ impl Rules {
         }
     }
 
-    /// Removes all objects that equal this one from those of a key, unless that takes too long to
-    /// be done under a lock.
+    /// Removes all objects that equal `unwanted`, unless that takes too long to be done under a
+    /// lock.
     ///
     /// # Safety
-    /// As for [`insert`](Rules::insert).
+    /// The contract of [`insert`](Rules::insert) holds.
     pub(crate) unsafe fn delete_object<H: Host>(
         self,
         key: &[u8],
@@ -174,14 +177,14 @@ impl Rules {
             _ if draft.len() == 0 => remove(),
             _ => {
                 // SAFETY: the draft was made of the objects of `current`, and the decision, which
-                // the caller says this is, puts the result in the place of those (LARGE-3).
+                // the caller promises this is, replaces them with the result (LARGE-3).
                 unsafe { draft.put(key, self) }
             }
         })
     }
 
-    /// Does what [`delete_object`](Rules::delete_object) does, unless more than `most` objects of a
-    /// large bag would go. The change can be undone.
+    /// Removes objects like [`delete_object`](Rules::delete_object), but also from a long list.
+    /// Fails if it would remove more than `most` objects of a large bag. The change can be undone.
     pub(crate) fn delete_object_slowly<H: Host>(
         self,
         key: &[u8],

@@ -2,18 +2,17 @@
 
 use ats_term::Zeros;
 
-/// The rule of a table for equal objects, and the rule that says which are equal.
+/// The rules of a table for equal objects.
 #[derive(Clone, Copy)]
 pub(crate) struct Rules {
-    /// `true` if no object comes twice under a key.
+    /// `true` if a key has no two equal objects.
     pub(crate) distinct: bool,
     pub(crate) zeros: Zeros,
     /// `true` if a key with many objects becomes a [large bag](super::large).
     pub(crate) grows: bool,
-    /// `true` if the objects that were there may be read after they have been replaced: by queries
-    /// of an earlier moment.
+    /// `true` if replaced objects may still be read, by queries of an earlier moment.
     pub(crate) keeps_old: bool,
 }
 
-/// There is more to change than the caller has time for. Nothing has changed.
+/// The error of a change that exceeds the limit of its caller. Nothing has changed.
 pub(crate) struct TooMany;

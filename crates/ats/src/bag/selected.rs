@@ -1,4 +1,4 @@
-//! Changing those objects of a key that the caller selects.
+//! Changes of the objects of a key that the caller selects.
 
 use super::buffers::{Buffers, NewObject};
 use super::decided::{Decided, keep, put, remove};
@@ -10,27 +10,28 @@ use ats_match::RunTerm;
 use ats_store::End;
 use ats_term::image::{Host, Object};
 
-/// The objects that may be changed, and the number of those that were.
+/// The objects that may be changed, and the number of changed objects.
 pub(crate) struct Selected<'a> {
-    /// The places of these, ascending: their positions, or how many are before each; `None`: all.
+    /// The places of the objects, ascending: their positions, or the number of objects before each;
+    /// `None` means all objects.
     pub(crate) among: Option<&'a [u64]>,
-    /// Is set.
+    /// The number of changed objects, which the call sets.
     pub(crate) changed: &'a mut usize,
 }
 
-/// The object that takes the place of another one.
+/// The result of replacing an object.
 pub(crate) enum Replacement<T> {
-    /// It does not match.
+    /// The object does not match and stays.
     None,
-    /// The same object.
+    /// The object matches and stays the same.
     Itself,
-    /// Another one.
+    /// The object was replaced; `put` returned this.
     New(T),
 }
 
-/// Makes objects that take the place of others.
+/// Computes replacements of objects.
 pub(crate) trait Replace<H: Host> {
-    /// Has `put` use the object that takes the place of another.
+    /// Computes the replacement of an object, and passes a new object to `put`.
     fn replacement<T>(
         &mut self,
         object: Object<'_, H>,
@@ -39,12 +40,12 @@ pub(crate) trait Replace<H: Host> {
 }
 
 impl Rules {
-    /// Removes the objects of a key that are unwanted, only `among` those at these places if there
-    /// are some. `deleted` becomes which they are of the objects of `current`. Places are
-    /// positions, or how many are before each, ascending.
+    /// Removes the unwanted objects of a key; with `among`, only objects at these places. Sets
+    /// `deleted` to the places of the removed objects in `current`. Places are positions, or the
+    /// number of objects before each, ascending.
     ///
     /// # Safety
-    /// As for [`insert`](Rules::insert).
+    /// The contract of [`insert`](Rules::insert) holds.
     pub(crate) unsafe fn delete_selected<H: Host>(
         self,
         key: &[u8],
@@ -59,8 +60,8 @@ impl Rules {
             Objects::List(objects) => objects,
             Objects::Large(large) => {
                 *deleted = matching(large, among, is_unwanted);
-                // SAFETY: the caller says that `current`, whose objects `large` are, was given to
-                // the decision of `update_bag` that answers with the result (LARGE-1).
+                // SAFETY: the caller promises that `update_bag` passed `current`, whose objects are
+                // `large`, to the decision that returns the result (LARGE-1).
                 return unsafe { self.delete_positions(key, large, deleted, buffers) };
             }
         };
@@ -84,10 +85,10 @@ impl Rules {
         put(record(key, list.take()))
     }
 
-    /// Removes the oldest object of a key, or the newest.
+    /// Removes the oldest or the newest object of a key.
     ///
     /// # Safety
-    /// As for [`insert`](Rules::insert).
+    /// The contract of [`insert`](Rules::insert) holds.
     pub(crate) unsafe fn delete_end<H: Host>(
         self,
         key: &[u8],
@@ -117,13 +118,16 @@ impl Rules {
             None => !std::mem::replace(&mut is_over, true),
         };
         let deleted = &mut Vec::new();
-        // SAFETY: the caller says that `current` was given to the decision of `update_bag` that
-        // answers with the result (LARGE-1).
+        // SAFETY: the caller promises that `update_bag` passed `current` to the decision that
+        // returns the result (LARGE-1).
         unsafe { self.delete_selected(key, current, among, &mut is_unwanted, deleted, buffers) }
     }
 
+    /// Removes the objects of a large bag at these positions.
+    ///
     /// # Safety
-    /// As for [`insert`](Rules::insert); `large` is what the decision was given.
+    /// The contract of [`insert`](Rules::insert) holds, and `large` belongs to the record that was
+    /// passed to the decision.
     unsafe fn delete_positions<H: Host>(
         self,
         key: &[u8],
@@ -146,12 +150,12 @@ impl Rules {
             return remove();
         }
         // SAFETY: the draft was made of the objects of `current`, and the decision, which the
-        // caller says this is, puts the result in the place of those (LARGE-3).
+        // caller promises this is, replaces them with the result (LARGE-3).
         unsafe { draft.put(key, self) }
     }
 
-    /// Visits those objects of a key that [`delete_selected`](Rules::delete_selected) has removed,
-    /// in the order in which they are given.
+    /// Visits the objects of a key that [`delete_selected`](Rules::delete_selected) has removed, in
+    /// the order of `deleted`.
     pub(crate) fn visit_deleted<H: Host>(
         before: &Rec<H>,
         deleted: &[u64],
@@ -173,10 +177,11 @@ impl Rules {
         }
     }
 
-    /// Replaces objects of a key, which keep their places. For tables that may hold equal objects.
+    /// Replaces objects of a key, which keep their places. Only tables that may hold equal objects
+    /// call this.
     ///
     /// # Safety
-    /// As for [`insert`](Rules::insert).
+    /// The contract of [`insert`](Rules::insert) holds.
     pub(crate) unsafe fn replace_selected<H: Host>(
         self,
         key: &[u8],
@@ -214,7 +219,7 @@ impl Rules {
                     return keep();
                 }
                 // SAFETY: the draft was made of the objects of `current`, and the decision, which
-                // the caller says this is, puts the result in the place of those (LARGE-3).
+                // the caller promises this is, replaces them with the result (LARGE-3).
                 return unsafe { draft.put(key, self) };
             }
         };
@@ -240,12 +245,12 @@ impl Rules {
     }
 }
 
-/// Returns `true` if an object that has so many before it may be changed.
+/// Returns `true` if the object with `at` objects before it may be changed.
 fn has(among: Option<&[u64]>, at: usize) -> bool {
     among.is_none_or(|among| among.binary_search(&(at as u64)).is_ok())
 }
 
-/// The positions of the objects that match, of those given or of all.
+/// Returns the positions of the objects that match, among `positions` or all.
 fn matching<H: Host>(
     large: &Large<H>,
     positions: Option<&[u64]>,

@@ -1,4 +1,4 @@
-//! Objects of a key that have been there since an earlier moment.
+//! Objects of a key that have been present since an earlier moment.
 
 use super::buffers::Buffers;
 use super::large::Objects;
@@ -8,12 +8,12 @@ use crate::value::Rec;
 use ats_term::image::{Host, Object, ObjectList, Stored, image_eq};
 
 impl Rules {
-    /// The places of those objects of `current` that `then` has too, which is the record of the key
-    /// at an earlier moment: their positions, or how many are before each, ascending. Of a key that
-    /// had many objects then, looks only for those at `positions`. Of equal objects it is as many
-    /// as are in both.
+    /// Returns the places of the objects of `current` that `then`, the record of the key at an
+    /// earlier moment, contains, too. A place is the position of an object, or the number of
+    /// objects before it; places ascend. If `then` is a large bag, only its objects at `positions`
+    /// are looked up. Of equal objects, as many are returned as both records have.
     ///
-    /// For the decision about `current` (LARGE-1).
+    /// Called in the decision about `current` (LARGE-1).
     pub(crate) fn places_since<H: Host>(
         self,
         then: &Rec<H>,
@@ -56,7 +56,8 @@ impl Rules {
         places
     }
 
-    /// The places of objects in a list. They keep their order unless they are removed.
+    /// Returns the places of objects in a list. Objects keep their order unless they are removed,
+    /// so each search begins behind the previous result.
     fn places_in_list<'o, H: Host>(
         self,
         wanted: impl Iterator<Item = Stored<'o, H>>,
