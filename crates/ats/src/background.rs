@@ -1,21 +1,21 @@
-//! A thread that frees what threads leave, and what is too large to be freed by the thread that let
-//! go of it.
+//! The background thread: it frees retired objects that their own threads have left, and data
+//! structures too large for the thread that drops them.
 //!
 //! A table of ten million objects takes seconds to free, and the thread that deletes or clears it
-//! must not be held that long (a scheduler of the Erlang VM least of all). So stores above a size
-//! are handed to one background thread, which frees them in slices. The same thread is the
-//! [collector](ats_sync::Collector): it frees the objects that threads have retired and do not free
-//! themselves, since they retire no more. It is started with the first table, and sleeps while
-//! there is nothing to do.
+//! must not be held that long (a scheduler of the Erlang VM least of all). So large stores are
+//! handed to one background thread, which frees them in slices. The same thread is the
+//! [collector](ats_sync::Collector): it frees objects that a thread has retired and does not free
+//! itself, because it retires no more. It is started with the first table, and sleeps while it has
+//! no work.
 //!
 //! # Giving memory back to the system
 //! Free memory in chunks that hold other blocks goes back to the system only when the slabs are
-//! trimmed. That happens two seconds after something large was freed, and nothing large since: not
-//! at once, because a program that lets go of one large table often fills another, and memory fresh
-//! from the system costs more than to fill it. A table that is written to over and over thus keeps
-//! what it frees as long as that goes on. It also happens two seconds after the last garbage of all
-//! threads is gone, if the slabs have more than 4 MiB that no block uses; and 20 ms after it, if
-//! that was much that was kept for a query.
+//! trimmed. That happens two seconds after the last large structure was freed. It does not happen
+//! at once, because a program that drops one large table often fills another, and fresh memory from
+//! the system costs more than filling it. A table that is written to continuously thus keeps its
+//! freed memory as long as that goes on. The slabs are also trimmed two seconds after the last
+//! garbage of all threads is gone, if they have more than 4 MiB of unused memory; and after 20 ms,
+//! if much garbage was kept for a query.
 
 use ats_sync::epoch::{self, Collector, Next};
 use ats_sync::thread;
@@ -26,19 +26,19 @@ use std::time::{Duration, Instant};
 
 /// Something that can be freed in slices.
 pub trait FreeInSlices: Send {
-    /// Frees a part that takes well under a millisecond; true when nothing is left.
+    /// Frees a part, in well under a millisecond. Returns `true` when everything is freed.
     fn free_slice(&mut self) -> bool;
 }
 
-/// The time for which memory is kept after something large was freed, and nothing since.
+/// Time from the last large release until memory is given back.
 const KEEP_FOR: Duration = Duration::from_secs(2);
-/// The same after a query has ended for which much was kept.
+/// The same time after the end of a query that has kept much garbage.
 const KEEP_AFTER_QUERY: Duration = Duration::from_millis(20);
-/// The number of bytes of garbage that is something large.
+/// Bytes of garbage that count as a large release.
 const LARGE: usize = 8 << 20;
-/// Slabs with less than so many bytes that no block uses are left as they are.
+/// Unused bytes of slabs that do not cause a trim after all garbage is gone.
 const SLACK: usize = 4 << 20;
-/// The number of objects that are freed between two looks at the queue.
+/// Number of objects that are freed between two checks of the queue.
 const SLICE: usize = 1_000;
 
 type Queue = VecDeque<Box<dyn FreeInSlices>>;
@@ -49,8 +49,8 @@ static IS_TRIMMED_SOON: AtomicBool = AtomicBool::new(false);
 /// `true` if the thread runs.
 static STARTED: AtomicBool = AtomicBool::new(false);
 
-/// Hands something over to be freed in the background. If the thread cannot be started, frees it
-/// here and now.
+/// Frees an item in the background. If the thread cannot be started, frees it before the call
+/// returns.
 pub fn free(mut item: Box<dyn FreeInSlices>) {
     if !start() {
         while !item.free_slice() {}
@@ -60,8 +60,8 @@ pub fn free(mut item: Box<dyn FreeInSlices>) {
     epoch::wake();
 }
 
-/// Asks for memory to be given back to the system soon after all garbage is gone: much was kept for
-/// queries that have ended.
+/// Requests a trim soon after all garbage is gone. Called when queries end that have kept much
+/// garbage.
 pub(crate) fn trim_soon() {
     IS_TRIMMED_SOON.store(true, Ordering::Relaxed);
     epoch::wake();
@@ -72,18 +72,18 @@ fn lock() -> MutexGuard<'static, Queue> {
     QUEUE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts the thread, unless it runs. Returns `true` if it runs then: it is tried again with the
-/// next table if the system has no room for a thread now.
+/// Starts the thread, unless it runs. Returns `true` if it runs. If the system has no room for a
+/// thread now, the next table tries again.
 pub(crate) fn start() -> bool {
     STARTED.load(Ordering::Relaxed) || start_first()
 }
 
 #[cold]
 fn start_first() -> bool {
-    // Under the lock, so that it is started once.
+    // The lock ensures that only one thread is started.
     let _queue = lock();
     if !STARTED.load(Ordering::Relaxed) {
-        // Not joined: it lives as long as the process.
+        // The thread lives as long as the process, so nobody joins it.
         let thread = thread::spawn("ats_background", run);
         STARTED.store(thread.is_ok(), Ordering::Relaxed);
     }
@@ -99,7 +99,8 @@ fn run() {
             if item.free_slice() {
                 trimming.note_freed_much();
             } else {
-                // To the end of the queue, so that small items do not wait for large ones.
+                // The item goes to the end of the queue, so that small items do not wait for large
+                // ones.
                 lock().push_back(item);
             }
         }
@@ -111,23 +112,24 @@ fn run() {
             trimming.note_garbage();
         }
         let at_most = trimming.trim_if_due();
-        // Not between slices: to go to rest takes a system call.
+        // Resting takes a system call, so the thread does not rest between slices.
         if lock().is_empty() {
             collector.rest(next, at_most, || !lock().is_empty());
         }
     }
 }
 
-/// The state of giving memory back to the system.
+/// The decision when memory is given back to the system.
 #[derive(Default)]
 struct Trimming {
-    /// Bytes of garbage that were freed since something large was.
+    /// Bytes of garbage that were freed since the last large release.
     freed: usize,
-    /// After this time, because something large was freed.
+    /// The time of the next trim after a large release.
     after_large: Option<Instant>,
-    /// There was garbage since all was freed the last time.
+    /// `true` if garbage was seen since the last time all was freed.
     is_active: bool,
-    /// After this time, because all garbage is gone, if more than so many bytes are not used.
+    /// The time of the next trim after all garbage is gone, and the unused bytes up to which it is
+    /// skipped.
     after_all: Option<(Instant, usize)>,
 }
 
@@ -158,7 +160,7 @@ impl Trimming {
         }
     }
 
-    /// Trims if it is time. Returns how long it is until it may be.
+    /// Trims if the time has come. Returns the time until the next trim.
     fn trim_if_due(&mut self) -> Option<Duration> {
         let now = Instant::now();
         if self.after_large.is_some_and(|time| time <= now) {

@@ -1,39 +1,37 @@
 //! Objects with a counter that changes in place.
 //!
-//! The first change of a counter replaces the object by one that says which of its elements the
-//! counter is ([`Form::Counted`]). From then on the word of that element is the *cell*: changes of
-//! the counter find the record as readers do, without a lock, and exchange the cell. One counter
-//! costs a lookup and one atomic instruction.
+//! The first change of a counter replaces the object by another one, whose form names the element
+//! that is the counter ([`Form::Counted`]). From then on the word of that element is the *cell*: a
+//! change of the counter finds the record like a reader, without a lock, and exchanges the cell.
+//! One counter costs a lookup and one atomic instruction.
 //!
 //! # Several writers
-//! A writer that replaces or removes a record without reading its content need not do anything
-//! about the cell. A thread that still changes the cell had found the record before, so the change
-//! counts as done just before the replacement, and so do all reads of it. But a writer that makes a
-//! new object out of an old one, or returns what it has removed, must not miss a change. So it
-//! *stops* the cell first, which one bit of the cell says. No thread changes a stopped cell. A
-//! thread that wants to change it waits for the lock of the key, or is told that the key is busy.
-//! If the record is replaced, the cell stays stopped, and the threads that wait find the new
-//! record.
+//! A writer that replaces or removes a record without reading its content ignores the cell. A
+//! thread that still changes the cell had found the record before, so the change counts as done
+//! just before the replacement, and so do all reads of it. But a writer that makes a new object out
+//! of an old one, or returns the removed object, must not miss a change. So it first *stops* the
+//! cell, by clearing one bit of it. No thread changes a stopped cell. A thread that wants to change
+//! it waits for the lock of the key, or gets the error that the key is busy. If the record is
+//! replaced, the cell stays stopped, and the threads that wait find the new record.
 //!
-//! One element at most is a counter, so that reading the cell once is reading the object at one
-//! moment. An object with several counters that are changed in turn is replaced whenever another
-//! one's turn comes.
+//! At most one element is a counter, so one read of the cell reads the object at one moment. If
+//! several counters of an object change in turn, the object is replaced at each turn.
 //!
 //! # Queries of an earlier moment
 //! While [queries](crate::Moment) run a counter is changed like any other element, by a new record.
-//! A thread that is about to change one in place is pinned before it finds that none runs, and
-//! until it has changed it; so the first query waits until those threads are gone that were pinned
-//! before.
+//! A thread that changes a counter in place is pinned from before it checks that no query runs
+//! until it has changed the counter. So the first query waits until all threads have unpinned that
+//! were pinned before.
 //!
 //! # Invariants
 //! - COUNTER_CELL-1. The cell of a published record is accessed atomically only.
 //! - COUNTER_CELL-2. It holds the word of a small integer; without the bit [`RUNNING`] it is
 //!   stopped.
-//! - COUNTER_CELL-3. A stopped cell is not changed. Only the writer that has the key to itself
-//!   stops it: in the decision of [`Store::update`](crate::store::Store::update), under the lock of
-//!   the key, or in that of [`Store::update_alone`](crate::store::Store::update_alone), which holds
-//!   the key. It starts the cell again before it lets the key go, unless it has replaced or removed
-//!   the record.
+//! - COUNTER_CELL-3. A stopped cell is not changed. Only the writer with exclusive access to the
+//!   key stops it: in the decision of [`Store::update`](crate::store::Store::update), under the
+//!   lock of the key, or in that of [`Store::update_alone`](crate::store::Store::update_alone),
+//!   which holds the key. It restarts the cell before it releases the key, unless it has replaced
+//!   or removed the record.
 //! - COUNTER_CELL-4. A writer that replaces or removes a record depending on its value, or returns
 //!   it, has stopped its cell.
 
@@ -53,7 +51,7 @@ pub(crate) struct Counter<'a> {
 }
 
 impl<'a> Counter<'a> {
-    /// The counter of the object in this record, if it has one. The record is of a set.
+    /// Returns the counter of the object in this record of a set, if it has one.
     #[inline]
     pub(crate) fn of<H: Host>(record: &'a Rec<H>) -> Option<Self> {
         let (words, len) = record.value_words();
@@ -62,8 +60,8 @@ impl<'a> Counter<'a> {
         match Form::of(unsafe { *words }) {
             Form::Counted(index) => {
                 debug_assert!(index + 1 < len);
-                // SAFETY: behind the first word stands an image that has this element, whose word
-                // is accessed atomically (COUNTER_CELL-1).
+                // SAFETY: an image follows the first word and has this element, whose word is
+                // accessed atomically (COUNTER_CELL-1).
                 let cell = unsafe { AtomicU64::from_ptr(words.add(1 + index).cast_mut()) };
                 Some(Counter { cell, index })
             }
@@ -71,8 +69,8 @@ impl<'a> Counter<'a> {
         }
     }
 
-    /// Changes the counter at one moment and returns its new value. `None` if it is stopped, or
-    /// `change` gives nothing, or what it gives is not a small integer.
+    /// Changes the counter atomically and returns its new value. Returns `None` if the cell is
+    /// stopped, if `change` returns `None`, or if the new value is not a small integer.
     #[inline]
     pub(crate) fn update(self, change: impl Fn(i64) -> Option<i64>) -> Option<i64> {
         let mut word = self.cell.load(Ordering::Relaxed);
@@ -94,11 +92,11 @@ impl<'a> Counter<'a> {
     }
 }
 
-/// Keeps the counter of a record stopped, if it has one, until this is dropped.
+/// A guard that keeps the counter of a record stopped, if the record has one.
 pub(crate) struct Stopped<'a>(Option<&'a AtomicU64>);
 
-/// Stops the counter of a record, if it has one. For the writer that has the key to itself
-/// (COUNTER_CELL-3).
+/// Stops the counter of a record, if it has one. Only the writer with exclusive access to the key
+/// calls this (COUNTER_CELL-3).
 pub(crate) fn stop<H: Host>(record: &Rec<H>) -> Stopped<'_> {
     let cell = Counter::of(record).map(|counter| counter.cell);
     if let Some(cell) = cell {
@@ -108,7 +106,8 @@ pub(crate) fn stop<H: Host>(record: &Rec<H>) -> Stopped<'_> {
 }
 
 impl Stopped<'_> {
-    /// For records that have been, or will be for certain, replaced or removed.
+    /// Leaves the cell stopped, because the record has been, or certainly will be, replaced or
+    /// removed.
     pub(crate) fn for_ever(mut self) {
         self.0 = None;
     }
@@ -122,8 +121,8 @@ impl Drop for Stopped<'_> {
     }
 }
 
-/// Waits until no thread is left that was about to change a counter when this was called. For a
-/// thread that is not pinned. [`Busy`] if it must not wait for so long.
+/// Waits until all threads are done that were about to change a counter when this was called. The
+/// calling thread must not be pinned. Returns [`Busy`] if it must not wait that long.
 #[cold]
 pub(crate) fn wait_for_changes() -> Result<(), Busy> {
     let grace = ats_sync::pin().grace();
@@ -136,7 +135,7 @@ pub(crate) fn wait_for_changes() -> Result<(), Busy> {
     Ok(())
 }
 
-/// Copies the image of a counted object as of one moment.
+/// Copies the image of an object with a counter as of one moment.
 #[cold]
 pub(crate) fn copy_image<H: Host>(record: &Rec<H>, counter: Counter<'_>, into: &mut Vec<u64>) {
     let (words, len) = record.value_words();
@@ -144,8 +143,7 @@ pub(crate) fn copy_image<H: Host>(record: &Rec<H>, counter: Counter<'_>, into: &
     unsafe { counter_word::copy_words(words, len, counter.index, into) };
 }
 
-/// A record of the object just built, with element `index` as its counter, which must be a small
-/// integer.
+/// Returns a record of a newly built object with element `index`, a small integer, as its counter.
 pub(crate) fn record<H: Host>(
     key: &[u8],
     built: Built<'_, H>,

@@ -1,22 +1,22 @@
 //! The word of an object that changes in place: the value of a counter.
-//! [`counter_cell`](crate::counter_cell) tells how it changes, and has the invariants
+//! [`counter_cell`](crate::counter_cell) describes the protocol of its changes, and the invariants
 //! COUNTER_CELL-1 to COUNTER_CELL-4.
 
 use ats_sync::count::atomic::{AtomicU64, Ordering};
 
-/// The bit of a cell that says that it is not stopped: one that all small integers have.
+/// The bit of a cell that is set unless the cell is stopped. All small integers have it.
 pub(crate) const RUNNING: u64 = 0b1000;
 
-/// Copies the image behind the first word of a value of which element `index` is a counter.
+/// Copies the image that follows the first word of a value whose element `index` is a counter.
 ///
 /// # Safety
-/// There are so many words, of a value that is an object with this counter.
+/// `words` points to `len` words: a value that is an object with this counter.
 pub(crate) unsafe fn copy_words(words: *const u64, len: usize, index: usize, into: &mut Vec<u64>) {
     into.clear();
     into.reserve(len - 1);
     for at in 1..len {
-        // SAFETY: the caller says that the value has `len` words, of which this is one. The counter
-        // is accessed atomically (COUNTER_CELL-1), and the others never change.
+        // SAFETY: the caller promises that the value has `len` words, and this is one of them. The
+        // counter is accessed atomically (COUNTER_CELL-1), and the others never change.
         into.push(unsafe {
             match at == 1 + index {
                 true => {

@@ -1,20 +1,21 @@
 //! The description of a table in a directory, in a file beside its store.
 //!
-//! The store knows keys and values as bytes. The type of the table must be known before the store
-//! is opened, because it decides which operator merges them. So it is in a file of its own, which
-//! is written when the table is made.
+//! The store handles keys and values as bytes. The type of the table must be known before the store
+//! is opened, because it selects the merge operator. So it has its own file, which is written when
+//! the table is created.
 //!
 //! ```text
 //!   "ats table" 0a | version, 4 | type, 1 | zeros, 1 | key position, 8 | length, 4 | merge
 //!   | length, 4 | format | checksum, 8
 //! ```
 //!
-//! Numbers have their least significant byte first. The checksum is the XXH3 of all before it.
+//! Numbers have their least significant byte first. The checksum is the XXH3 of all bytes before
+//! it.
 //!
-//! That is version 2, of bags and of tables with a format. The top bit of the type says that keys
-//! of a bag may still have all their objects in one record. Other tables are written as version 1,
-//! which has no format; an older release must not take what is newer for its own. In bags of
-//! version 1 all keys have all their objects in one record.
+//! This is version 2, for bags and tables with a format. The top bit of the type says that keys of
+//! a bag may still have all their objects in one record. Other tables are written as version 1,
+//! which has no format and which older releases read; they refuse version 2. In bags of version 1,
+//! each key has all its objects in one record.
 
 use crate::table::TableType;
 use ats_term::{Zeros, etf};
@@ -24,23 +25,23 @@ use xxhash_rust::xxh3::xxh3_64;
 /// The description of a table in a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
-    /// Its type.
+    /// The type of the table.
     pub table_type: TableType,
     /// The position of the key in objects, from 1.
     pub key_position: usize,
     /// The rule for zeros in keys.
     pub zeros: Zeros,
-    /// The merge of values that are written to the same key: a term in the external term format;
-    /// empty if they are not merged.
+    /// The merge of values that are written to the same key: a term in the external term format,
+    /// empty if values are not merged.
     pub merge: Vec<u8>,
-    /// The formats by which the program makes bytes of keys and values: a term in the external term
-    /// format; empty if it does not.
+    /// The formats in which the program encodes keys and values as bytes: a term in the external
+    /// term format, empty if it does not encode them.
     pub format: Vec<u8>,
     /// `true` if keys of a bag may have all their objects in one record of the store.
     pub has_shared: bool,
 }
 
-/// For example `set, keypos 1, merge sum`.
+/// Formats a description, for example as `set, keypos 1, merge sum`.
 impl fmt::Display for Description {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
@@ -57,12 +58,12 @@ impl fmt::Display for Description {
     }
 }
 
-/// The reason why a file is no description of a table.
+/// The reason why a file is not a description of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoDescription {
-    /// It is another file, or was spoilt.
+    /// The file is damaged, or is not a description.
     Damaged,
-    /// It was written by a later version of this library, with this version of the format.
+    /// A later version of this library wrote the file, with this version of the format.
     Newer(u32),
 }
 
@@ -83,9 +84,9 @@ impl std::error::Error for NoDescription {}
 const MAGIC: &[u8; 10] = b"ats table\n";
 /// The latest version.
 const VERSION: u32 = 2;
-/// The version of tables that are no bags and have no format.
+/// The version of tables that are not bags and have no format.
 const PLAIN_VERSION: u32 = 1;
-/// In the type: keys may have all their objects in one record.
+/// The bit of the type that is set if keys may have all their objects in one record.
 const SHARED: u8 = 1 << 7;
 const CHECKSUM_BYTES: usize = size_of::<u64>();
 
@@ -105,7 +106,7 @@ fn number<T: PartialEq>(of: &T, all: &[T]) -> u8 {
     index.expect("all that there are have a number") as u8
 }
 
-/// The text of a term in the external term format; `None` if it is empty.
+/// Returns the text of a term in the external term format; `None` if `bytes` is empty.
 fn text(bytes: &[u8]) -> Option<String> {
     let text = || match etf::decode(bytes, etf::Options::TRUSTED) {
         Ok(term) => term.to_string(),
@@ -114,7 +115,7 @@ fn text(bytes: &[u8]) -> Option<String> {
     (!bytes.is_empty()).then(text)
 }
 
-/// Takes bytes behind their length.
+/// Splits off bytes that follow their length.
 fn split_bytes(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (len, rest) = bytes.split_first_chunk()?;
     rest.split_at_checked(u32::from_le_bytes(*len) as usize)
@@ -124,14 +125,14 @@ impl Description {
     /// The name of the file.
     pub const FILE: &'static str = "table";
 
-    /// The merge as Erlang has it; `None` if there is none.
+    /// Returns the merge in Erlang syntax; `None` if values are not merged.
     #[must_use]
     pub fn merge_text(&self) -> Option<String> {
         text(&self.merge)
     }
 
-    /// Returns `true` if records do not tell the two from each other: they tell nothing of the
-    /// format, and not of all keys how their objects are kept.
+    /// Returns `true` if tables with these two descriptions can have the same records. Records say
+    /// nothing about the format, and not for all keys how their objects are stored.
     #[must_use]
     pub fn has_records_of(&self, other: &Self) -> bool {
         let (format, has_shared) = (self.format.clone(), self.has_shared);
@@ -143,13 +144,13 @@ impl Description {
             }
     }
 
-    /// The format as Erlang has it; `None` if there is none.
+    /// Returns the format in Erlang syntax; `None` if the program encodes no bytes.
     #[must_use]
     pub fn format_text(&self) -> Option<String> {
         text(&self.format)
     }
 
-    /// The bytes of the file.
+    /// Returns the bytes of the file.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
@@ -175,7 +176,7 @@ impl Description {
     /// Reads the bytes of a file.
     ///
     /// # Errors
-    /// [`NoDescription`], never a wrong description.
+    /// [`NoDescription`] if the bytes are damaged or newer: no damage leads to a wrong description.
     pub fn decode(bytes: &[u8]) -> Result<Self, NoDescription> {
         let rest = bytes.strip_prefix(MAGIC).ok_or(NoDescription::Damaged)?;
         let (said, checksum) = bytes
@@ -193,7 +194,7 @@ impl Description {
         }
     }
 
-    /// Reads the bytes behind the version, the checksum included.
+    /// Parses the bytes after the version, including the checksum.
     fn parts(version: u32, bytes: &[u8]) -> Option<Self> {
         let ([table_type, zeros], rest) = bytes.split_first_chunk()?;
         let (key_position, rest) = rest.split_first_chunk()?;
@@ -290,7 +291,7 @@ mod tests {
         assert_eq!(Description::decode(&bytes), Err(NoDescription::Newer(7)));
     }
 
-    /// A table that was made by this version must be read by all that come.
+    /// Later versions must read a table that this version made.
     #[test]
     fn the_format_stays_what_it_is() {
         let hex = |description: &Description| {

@@ -6,12 +6,10 @@ use ats_sync::Grace;
 use ats_term::image::Host;
 
 impl<H: Host> Table<H> {
-    /// Removes all objects, at one moment for every reader and writer, and gives them to the
-    /// caller. O(1).
+    /// Removes all objects, at one moment for every reader and writer, and returns them. O(1).
     ///
-    /// Each object that a thread has put into the table is in what one call gives, or is still in
-    /// the table. It is as it is after all changes of it that other threads were told of. See
-    /// [`DrainedTable`].
+    /// Each inserted object is in the result of one call, or is still in the table. It includes all
+    /// changes whose calls have returned. See [`DrainedTable`].
     ///
     /// ```
     /// # use ats::{Table, TableType, TermHost, Workspace};
@@ -33,9 +31,9 @@ impl<H: Host> Table<H> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Busy`] if a long list is being written: the table is as it was, and no further long
-    /// list begins for a tenth of a second, so that the call can be made again. [`Error::Storage`]
-    /// of a store of bytes that cannot be cleared; the table is as it was then.
+    /// [`Error::Busy`] while a long list is written. No further long list begins for a tenth of a
+    /// second, so that the caller can try again. [`Error::Storage`] if a store of bytes cannot be
+    /// cleared. If the call fails, the table is unchanged.
     pub fn take_all(&self) -> Result<DrainedTable<H>, Error> {
         let guard = ats_sync::pin();
         let store = self.store.take_out_whole(&guard)?;
@@ -46,26 +44,28 @@ impl<H: Host> Table<H> {
     }
 }
 
-/// The objects of a table that was [taken](Table::take_all).
+/// The objects of a table that was [drained](Table::take_all).
 ///
-/// Writers that had begun before may still be writing to them, and so they cannot be read at once.
-/// Those writers count as done before the call. They write under one guard, for long lists had
-/// ended before; so it is waited for the guards that there were. Snapshots and other queries of a
-/// moment go on beside it: nobody waits for those. When this is dropped, so are the objects.
+/// Writers that had begun before the call may still be writing to the objects, so they cannot be
+/// read at once. Those writers count as done before the call. Long lists have ended before, and
+/// each other writer writes under one guard; so the objects are complete when all earlier guards
+/// are dropped. Snapshots and other queries of a moment go on, and nobody waits for them. Dropping
+/// this drops the objects.
 pub struct DrainedTable<H: Host> {
     table: Table<H>,
     grace: Grace,
 }
 
 impl<H: Host> DrainedTable<H> {
-    /// The objects, as a table of their own, if all writers have finished; else they are to be
-    /// asked for again after a moment. Not before all guards are gone that were there when the
-    /// table was taken, and not while the caller has one.
+    /// Returns the objects, as a separate table, if all writers have finished; otherwise `None`,
+    /// and the caller asks again later. The result is `None` until all guards are dropped that
+    /// existed when the table was drained, including the caller's own.
     pub fn when_at_rest(&self) -> Option<&Table<H>> {
         if !self.grace.is_over() {
             return None;
         }
-        // It is a table like others now, which nobody finds but by this.
+        // All writers are done, so this table, which only its owner can find, allows long batches
+        // again.
         self.table
             .store(&ats_sync::pin())
             .set_open_to_long_batches();
@@ -89,7 +89,7 @@ mod tests {
     use crate::{Error, Table, TableType, TermHost, Workspace};
     use ats_term::Term;
 
-    /// A process that is killed while it waits for a long list has taken nothing.
+    /// A process that is killed while it waits for a long list must not have drained the table.
     #[test]
     fn nothing_is_taken_while_a_long_list_is_written() -> Result<(), Error> {
         let table = Table::<TermHost>::new(TableType::Set, 1);
@@ -129,7 +129,7 @@ mod tests {
         Ok(())
     }
 
-    /// A taker that does not come again is not waited for.
+    /// Long lists do not wait for a caller of `take_all` that never tries again.
     #[test]
     fn long_lists_go_on_after_a_while() -> Result<(), Error> {
         let table = Table::<TermHost>::new(TableType::Set, 1);

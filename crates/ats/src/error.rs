@@ -1,15 +1,15 @@
-//! The reasons why operations are refused.
+//! The errors of operations.
 
 use std::fmt;
 
-/// The reason why an operation was refused. Nothing has changed then.
+/// The reason why an operation failed. A failed operation changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
     /// An object is not a tuple.
     NotATuple,
     /// An object has no element at the key position.
     NoKey,
-    /// There is no object with the key.
+    /// The table has no object with the key.
     BadKey,
     /// The operation would change the key of an object.
     KeyPosition,
@@ -17,26 +17,27 @@ pub enum Error {
     Position,
     /// The element at the position is not an integer.
     NotAnInteger,
-    /// A value cannot be merged in this way, or not with what is there.
+    /// A value is not of the kind that the merge accepts, or does not fit the present element.
     Operand,
-    /// The element that is in the table cannot be merged in this way.
+    /// The element in the table is not of the kind that the merge accepts.
     Element,
-    /// The table shows a moment that has [ended](crate::Ending).
+    /// The table is a snapshot that has [ended](crate::Ending).
     Ended,
-    /// The operation does not exist for tables of this type.
+    /// Tables of this type do not have the operation.
     TableType,
-    /// The table shows a moment of another one, and cannot be changed.
+    /// The table is a snapshot, which cannot be changed.
     Snapshot,
-    /// The result has more bits than an integer may have.
+    /// The result has more bits than an integer can have.
     SystemLimit,
     /// The objects have more words than the workspace is [limited](crate::Workspace::limit) to, or
-    /// a query takes more steps for one than its [slice](crate::select::Slice::with_limit) lets it.
+    /// a query needs more steps for one object than its [slice](crate::select::Slice::with_limit)
+    /// allows.
     TooLarge,
-    /// Another operation that changes several keys at once holds a key. Try again later, best after
-    /// giving the processor away.
+    /// Another operation that changes several keys at once holds a key. The caller should yield the
+    /// processor, and try again.
     Busy,
-    /// The store in which the table keeps its objects could not read or write them, or does not do
-    /// this.
+    /// The store of the table could not read or write its objects, or does not support the
+    /// operation.
     Storage(ats_store::Error),
 }
 

@@ -1,15 +1,15 @@
 //! Moments of tables that are needed for longer than one call.
 //!
-//! A moment is *kept* until it ends: by its last user, by whoever asks for it, because of its age,
-//! or because of the memory that it holds back. Readers find it by one pointer, and look at that
-//! pointer again when they have read.
+//! A moment is *kept* until it ends: its last user drops it, a caller ends it, it becomes too old,
+//! or it holds back too much memory. Readers find it through one pointer, and check that pointer
+//! again after they have read.
 //!
 //! # Invariants
-//! - KEPT_MOMENT-1. The pointer leads to the moment until that ends, and is null from then on. What
-//!   it led to is retired after it was taken out; so a reader that found it under a guard may
-//!   use it as long as the guard.
-//! - KEPT_MOMENT-2. The pointer is null before the moment ends for the store. So what a reader has
-//!   found is what was there at the moment if it finds, afterwards, that the pointer is not null.
+//! - KEPT_MOMENT-1. The pointer leads to the moment until the moment ends, and is null from then
+//!   on. The moment is retired after it was taken out of the pointer; so a reader that finds it
+//!   under a guard may use it as long as the guard lives.
+//! - KEPT_MOMENT-2. The pointer is null before the moment ends for the store. So the records that a
+//!   reader has found are those of the moment if the pointer, loaded afterwards, is not null.
 
 use crate::error::Error;
 use crate::moment::Moment;
@@ -31,24 +31,24 @@ use std::time::{Duration, Instant};
 /// The reason why a snapshot has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// Released by its holder, or no longer used.
+    /// The holder released the snapshot, or its last user dropped it.
     Released,
-    /// Older than its [time](KeptMoment::keep_for).
+    /// The snapshot was older than its [time](KeptMoment::keep_for).
     Age,
     /// The snapshots of the table held back more memory than it
     /// [allows](crate::Table::set_snapshot_memory), and it was the oldest.
     Memory,
 }
 
-/// The reader that a moment is kept for.
+/// The kind of reader that a moment is kept for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reader {
-    /// A program that has made a snapshot.
+    /// A program that holds a snapshot.
     Program,
-    /// A query of which a program asks for one chunk after the other, or stops to.
+    /// A query that a program continues chunk by chunk, or abandons.
     Chunks,
-    /// A query on its way. The moment does not end because of the [memory](Ending::Memory) that is
-    /// held back for it.
+    /// A running query. Its moment does not end because of the [memory](Ending::Memory) that it
+    /// holds back.
     Query,
 }
 
@@ -61,7 +61,7 @@ pub struct KeptMoment<H: Host> {
     since: Instant,
     reader: Reader,
     holder: AtomicU64,
-    /// The time at which it ends by its age, if it does.
+    /// The time at which the moment ends because of its age, if it does.
     deadline: Mutex<Option<Instant>>,
     ending: OnceLock<Ending>,
 }
@@ -81,60 +81,61 @@ impl<H: Host> KeptMoment<H> {
         }
     }
 
-    /// The reader that it is kept for.
+    /// Returns the kind of reader that the moment is kept for.
     pub(crate) fn reader(&self) -> Reader {
         self.reader
     }
 
-    /// Sets a number of the program that holds it, by which
-    /// [`kept_snapshots_of`](crate::Table::kept_snapshots_of) knows it. Not 0.
+    /// Sets the number of the program that holds the moment, which is not 0.
+    /// [`kept_snapshots_of`](crate::Table::kept_snapshots_of) passes it to its argument `lives`.
     pub fn set_holder(&self, holder: u64) {
         self.holder.store(holder, Ordering::Relaxed);
     }
 
-    /// The number of the program that holds it, if it was set.
+    /// Returns the number of the program that holds the moment, if it was set.
     pub(crate) fn holder(&self) -> Option<u64> {
         Some(self.holder.load(Ordering::Relaxed)).filter(|holder| *holder != 0)
     }
 
-    /// The time since it began.
+    /// Returns the time since the moment began.
     pub fn age(&self) -> Duration {
         self.since.elapsed()
     }
 
-    /// Has it end after this time from now, instead of any other time that was set before. It may
-    /// take a tenth of a second longer.
+    /// Ends the moment after this time from now, and replaces any earlier deadline. The end may be
+    /// a tenth of a second late.
     pub fn keep_for(&self, time: Duration) {
         *lock(&self.deadline) = Instant::now().checked_add(time);
     }
 
-    /// Returns `true` if it is to end by its age.
+    /// Returns `true` if the moment has reached its deadline.
     pub(crate) fn is_over(&self, now: Instant) -> bool {
         lock(&self.deadline).is_some_and(|deadline| deadline <= now)
     }
 
-    /// The reason why it has ended, if it has. Known before the first read fails.
+    /// Returns the reason why the moment has ended, if it has. It is set before the first read
+    /// fails.
     pub fn ending(&self) -> Option<Ending> {
         self.ending.get().copied()
     }
 
-    /// The store, unless the moment has ended.
+    /// Returns the store, unless the moment has ended.
     pub(crate) fn store<'g>(&self, guard: &'g Guard) -> Result<&'g Store<H>, Error> {
         self.moment(guard).map(Moment::store)
     }
 
-    /// The moment, for a query that changes the table.
+    /// Returns the moment, for a query that changes the table.
     ///
     /// # Errors
-    /// [`Error::Ended`] if it has ended.
+    /// [`Error::Ended`] if the moment has ended.
     pub fn moment<'g>(&self, _guard: &'g Guard) -> Result<&'g Moment<H>, Error> {
-        // SAFETY: what the pointer leads to is retired after it was taken out, so what is found
-        // there under a guard lives as long as the guard (KEPT_MOMENT-1).
+        // SAFETY: the moment is retired after it was taken out of the pointer, so a moment that is
+        // found under a guard lives as long as the guard (KEPT_MOMENT-1).
         let moment = unsafe { self.moment.load(Ordering::Acquire).as_ref() };
         moment.ok_or(Error::Ended)
     }
 
-    /// The store, to be used beyond a guard.
+    /// Returns a reference to the store that outlives a guard.
     fn reference(&self) -> Result<StoreRef<H>, Error> {
         self.moment(&ats_sync::pin()).map(Moment::reference)
     }
@@ -147,39 +148,41 @@ impl<H: Host> KeptMoment<H> {
         }
     }
 
-    /// Ends it: reads of it fail from now on, and what it has kept is given back, here and in the
-    /// background. Does nothing if it has ended. Returns `true` if it had not.
+    /// Ends the moment: reads of it fail from now on. The memory that was kept for it is freed, by
+    /// this call and in the background. Does nothing if the moment has ended. Returns `true` if it
+    /// had not.
     pub fn end(&self, why: Ending) -> bool {
         let is_first = self.ending.set(why).is_ok();
         let guard = ats_sync::pin();
         let raw = self.moment.swap(ptr::null_mut(), Ordering::SeqCst);
-        // SAFETY: the pointer was taken out by this thread, and what it leads to is retired below,
-        // under a guard that was there before.
+        // SAFETY: this thread has taken the moment out of the pointer, and retires it below, under
+        // a guard that it took before.
         let Some(moment) = (unsafe { raw.as_ref() }) else {
             return is_first;
         };
         moment.end();
         unsafe fn free<H: Host>(raw: *mut u8) {
-            // SAFETY: `end` hands over what `new` has boxed, once, after its grace period.
+            // SAFETY: `new` has boxed the moment, and `end` retires it once; its grace period is
+            // over.
             drop(unsafe { Box::from_raw(raw.cast::<Moment<H>>()) });
         }
-        // SAFETY: the pointer was taken out, so no thread that pins from now on finds it
-        // (KEPT_MOMENT-1).
+        // SAFETY: the moment was taken out of the pointer, so no thread that pins from now on finds
+        // it (KEPT_MOMENT-1).
         unsafe { guard.retire(raw.cast(), size_of::<Moment<H>>(), free::<H>) };
         is_first
     }
 
-    /// The bytes of the keys that have changed between this moment and another one of the same
-    /// table, ascending; some also that are the same again. O(m log m) for *m* keys that were
-    /// changed since the earlier moment, unless the table was cleared between the two: then it is
-    /// all keys.
+    /// Returns the bytes of the keys that have changed between this moment and another moment of
+    /// the same table, ascending. They may include keys that have changed back. O(m log m) for *m*
+    /// keys that were changed since the earlier moment; all keys if the table was cleared between
+    /// the two.
     ///
-    /// Waits for writers that are in the table, which a thread that is pinned must not do.
+    /// Waits for writers in the table, so the calling thread must not be pinned.
     ///
     /// # Errors
-    /// [`Error::Ended`] if one of the two has.
+    /// [`Error::Ended`] if one of the moments has ended.
     pub fn changed_keys(&self, other: &Self) -> Result<Vec<Box<[u8]>>, Error> {
-        // A writer lists a record that it has replaced only after it has replaced it.
+        // A writer lists a replaced record only after it has replaced it.
         self.reference()?.wait_for_writers();
         let guard = ats_sync::pin();
         let (mine, theirs) = (self.store(&guard)?, other.store(&guard)?);
@@ -209,7 +212,7 @@ impl<H: Host> KeptMoment<H> {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Complete at every moment, so a panic elsewhere does not spoil it.
+    // The value is complete at every moment, so a panic elsewhere does not spoil it.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -229,7 +232,7 @@ impl<H: Host> TableRecords<H> for KeptMoment<H> {
         self.check().map(|()| found)
     }
 
-    /// Each record is checked before it is visited.
+    /// Checks before each visit that the moment has not ended.
     fn walk<'g>(
         &'g self,
         walk: Walk<'_>,
@@ -242,7 +245,7 @@ impl<H: Host> TableRecords<H> for KeptMoment<H> {
             if !self.is_ordered && self.get(key, guard)?.is_none() {
                 return Ok(Err(NoSuchKey));
             }
-            // The store may have lost a key that the moment has.
+            // The store may have lost a key that exists at the moment.
             walk.from = WalkFrom::Behind(key);
         }
         let mut visit = |record| match self.check() {
@@ -286,7 +289,7 @@ impl<H: Host> TableRecords<H> for KeptMoment<H> {
         Ok(self.objects)
     }
 
-    /// Counts no record that the store keeps for the moment.
+    /// Does not count records that the store keeps for the moment.
     fn about_bytes(&self) -> usize {
         size_of::<Self>()
     }

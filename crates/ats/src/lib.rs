@@ -5,7 +5,7 @@
 //! | keys in order: ranges, ranks, a queue with priorities | [`OrderedMap`] |
 //! | keys without order | [`HashMap`] |
 //! | the same on disk, with merges, batches and snapshots | `DiskMap`, with the feature `disk` |
-//! | what Erlang's `ets` does, with terms | [`Table`] |
+//! | the functions of Erlang's `ets`, with terms | [`Table`] |
 //!
 //! ```
 //! use ats::OrderedMap;
@@ -17,14 +17,14 @@
 //! assert_eq!(prices.range("b"..).next(), Some((String::from("pear"), 40)));
 //! ```
 //!
-//! The module [`map`] tells about maps: keys, values, consistency, what may wait, costs, features.
-//! The rest of this page is about tables.
+//! The module [`map`] describes maps: keys, values, consistency, blocking, costs, features. The
+//! rest of this page is about tables.
 //!
 //! # Tables
-//! A [`Table`] holds *objects*, tuples that have their key at a fixed position. It does with them
-//! what Erlang's `ets` does: the [types](TableType) differ in what counts as the same key and in
-//! how many objects a key can have. Terms come from and go to a *host* ([`ats_term::image::Host`]):
-//! the Erlang VM, or [`Term`](ats_term::Term)s of a Rust program.
+//! A [`Table`] holds *objects*, tuples that have their key at a fixed position. It has the
+//! functions of Erlang's `ets`. The [types](TableType) differ in the equality of keys and in the
+//! number of objects that a key can have. Terms come from and go to a *host*
+//! ([`ats_term::image::Host`]): the Erlang VM, or [`Term`](ats_term::Term)s of a Rust program.
 //!
 //! ```
 //! use ats::{Table, TableType, TermHost, Workspace};
@@ -77,19 +77,19 @@
 //! `0.0` and `-0.0` are the same under `=:=`.
 //!
 //! # Consistency
-//! - **One key.** An operation on one key is linearizable. A reader sees the objects of the key
-//!   before it or after it, and all objects of a key are of one moment. An object with a counter is
-//!   as of the moment at which the [`LookupResult`] is read.
+//! - **One key.** An operation on one key is linearizable. A reader sees all objects of the key
+//!   before the operation or all after it. An object with a counter is read as of the moment at
+//!   which the [`LookupResult`] is read.
 //! - **A list.** [`insert_many`](Table::insert_many) is one step: every reader sees all of its
 //!   objects or none. A thread that has seen one of them finds all others.
-//! - **A failure.** An operation that returns an [`Error`] has changed nothing. A change by a query
-//!   that fails keeps the objects it has changed before.
+//! - **A failure.** An operation that returns an [`Error`] has changed nothing. A failed change by
+//!   a query keeps the changes that it has made before.
 //! - **A walk or a query.** [`scan`](Table::scan), [`select`](Table::select) and steps with
 //!   [`next`](Table::next) see each key as of the moment at which they come to it. They are no
-//!   snapshots. An object that is there throughout is met exactly once, one that is missing
-//!   throughout is not met. In tables without order this needs [`fix`](Table::fix) if the walk
-//!   consists of several calls, unless it is a [`select`](Table::select). Beside a writer of a list
-//!   a walk may meet some new and some old objects of the list.
+//!   snapshots. An object that is present throughout is visited exactly once, an object that is
+//!   absent throughout is not visited. In tables without order this needs [`fix`](Table::fix) if
+//!   the walk consists of several calls, unless it is a [`select`](Table::select). A walk that runs
+//!   concurrently with a writer of a list may visit some new and some old objects of the list.
 //! - **Taking.** Of several threads that take the same object exactly one gets it.
 //! - **All objects.** [`clear`](Table::clear) and [`take_all`](Table::take_all) happen at one
 //!   moment for every reader and writer.
@@ -97,8 +97,8 @@
 //!   ranges are exact when no thread writes.
 //!
 //! # Complexity
-//! *n* is the number of keys, *k* that of the objects of the key, *m* that of the objects of a
-//! call. Copying an object takes the time of its size besides, and so do the bytes of a key.
+//! *n* is the number of keys, *k* the number of objects of the key, *m* the number of objects of a
+//! call. Copying objects and encoding keys takes additional time in proportion to their size.
 //!
 //! | operation | without order | with order |
 //! |---|---|---|
@@ -122,47 +122,46 @@
 //! some of these cost more; [`on_store`](Table::on_store) says which.
 //!
 //! # Memory
-//! Readers take no lock. So what a writer replaces or removes is freed only when no [`Guard`] is
-//! left that was there at that moment.
+//! Readers take no lock. So a replaced or removed object is freed only when all [`Guard`]s are
+//! dropped that existed at that moment.
 //!
-//! - [`pin`] takes a few nanoseconds, and nests. While a guard lives, nothing that any thread
+//! - [`pin`] takes a few nanoseconds, and nests. While a guard lives, no object that any thread
 //!   removes from any table is freed. A guard is for one lookup or for a short walk, not for the
 //!   life of a thread. [`LookupResult::keep`] keeps the objects of a large key without a guard.
-//! - Writers free what was removed a little at a time, and a thread in the background frees the
-//!   rest, mostly within 100 ms after the last guard is gone.
-//! - [`collect`] frees at once what no guard needs. [`trim`] gives free memory back to the system,
-//!   which otherwise happens after two seconds.
-//! - [`compressed`](Table::compressed) trades time for memory. [`bytes`](Table::bytes) tells how
-//!   much a table takes.
+//! - Writers free removed objects a few at a time, and a background thread frees the rest, mostly
+//!   within 100 ms after the last guard is dropped.
+//! - [`collect`] frees at once all objects that no guard protects. [`trim`] gives free memory back
+//!   to the system, which otherwise happens after two seconds.
+//! - [`compressed`](Table::compressed) trades time for memory. [`bytes`](Table::bytes) returns the
+//!   memory of a table.
 //!
 //! # Blocking
 //! Readers wait for no other thread. A writer waits for other writers of the same part of the
-//! table, which hold its lock for microseconds; what takes longer is done while its key alone is
-//! held. A writer that finds its key held by a list waits a moment and then gives [`Error::Busy`]:
-//! nothing has changed, and the call can be made again, best after
-//! [`yield_now`](std::thread::yield_now).
+//! table, which hold its lock for microseconds; a longer change holds only its key. A writer that
+//! finds its key held by a list waits a moment and then returns [`Error::Busy`]: nothing has
+//! changed, and the caller can try again, best after [`yield_now`](std::thread::yield_now).
 //!
 //! A thread that serves others, as a scheduler of the Erlang VM does, must not work for long
-//! either. [`Workspace::limit`] refuses what is too large, [`select`](Table::select) and
-//! [`skip`](Table::skip) work in slices, [`Locking`] says when a key is locked, and
+//! either. [`Workspace::limit`] bounds the size of objects, [`select`](Table::select) and
+//! [`skip`](Table::skip) work in slices, [`Locking`] selects when a key is locked, and
 //! [`ats_sync::lock::set_may_wait`] bounds the wait for locks.
 //!
-//! Tables in memory never wait for a device. Tables on a store of bytes may: they ask for a
-//! [`MayBlock`], and where the thread has none they return [`Error::Storage`] with
+//! Tables in memory never wait for a device. Tables on a store of bytes may: they require a
+//! [`MayBlock`], and if the thread has none they return [`Error::Storage`] with
 //! [`WouldBlock`](ats_store::Error::WouldBlock).
 //!
 //! # Bytes
 //! [`Table::on_store`] makes a table whose objects are bytes in any store that implements
 //! [`Store`]: [`BTreeStore`] in memory, or `AtomicStore` and `BagStore` of the crate `ats-disk` on
-//! disk. A [`Codec`] says what bytes an object is; [`TermCodec`] uses Erlang's external term
-//! format. Then operations can fail with [`Error::Storage`].
+//! disk. A [`Codec`] encodes objects as bytes; [`TermCodec`] uses Erlang's external term format.
+//! Then operations can fail with [`Error::Storage`].
 //!
 //! # Further reading
 //! - [`ats_term`]: terms, their order, and keys as bytes. [`ats_match`]: match specifications.
 //!   [`ats_merge`]: merges. [`ats_store`]: the interface of stores.
 //! - `docs/use/tables-in-memory.md`: the same tables for Erlang programs.
-//! - `docs/inside/design.md`: the ways of a lookup, an insert and a select, and why each part is as
-//!   it is.
+//! - `docs/inside/design.md`: the paths of a lookup, an insert and a select, and the reasons for
+//!   the design.
 
 pub mod background;
 mod bag;

@@ -13,8 +13,8 @@ use ats_term::image::{
 use ats_term::term::TermBuilder;
 use std::ops::ControlFlow;
 
-/// A key that was found, with its objects. Lives as long as the guard it was found under, also
-/// when it is replaced or removed meanwhile.
+/// A found key, with its objects. The objects stay readable as long as the guard under which the
+/// key was found lives, even if the key is replaced or removed meanwhile.
 ///
 /// An object with a counter is read as of the moment of the call that reads it.
 ///
@@ -46,27 +46,28 @@ impl<'g, H: Host> LookupResult<'g, H> {
         LookupResult { record }
     }
 
-    /// The record of the key.
+    /// Returns the record of the key.
     pub(crate) fn record(&self) -> &'g Rec<H> {
         self.record
     }
 
-    /// Returns `true` if the other one is of the same version of the key.
+    /// Returns `true` if both are the same version of the key.
     pub fn is_same(&self, other: &Self) -> bool {
         std::ptr::eq(self.record, other.record)
     }
 
-    /// The key's bytes: an order key in a table with order, else an exact key.
+    /// Returns the key's bytes: an order key in a table with order, else an exact key.
     pub fn key_bytes(&self) -> &'g [u8] {
         self.record.key()
     }
 
-    /// The number of words that the objects take where they are stored, but for large bags. O(1).
+    /// Returns the number of words of the stored objects; the objects of a large bag do not count.
+    /// O(1).
     pub fn len_words(&self) -> usize {
         self.record.value_words().1
     }
 
-    /// The first object; each key has at least one.
+    /// Returns the first object; each key has at least one.
     #[inline]
     pub fn first<'b>(&self, unpacked: &'b mut UnpackBuffer) -> Object<'b, H>
     where
@@ -94,8 +95,8 @@ impl<'g, H: Host> LookupResult<'g, H> {
         }
     }
 
-    /// Element `index` of the first object, counted from 0, or `None` if it has not so many. Reads
-    /// no more of the object than it must.
+    /// Returns element `index` of the first object, counted from 0, or `None` if the object is
+    /// shorter. Reads no more of the object than necessary.
     #[inline]
     pub fn element<'b>(
         &self,
@@ -122,8 +123,8 @@ impl<'g, H: Host> LookupResult<'g, H> {
         }
     }
 
-    /// The object with so many others before it, from the oldest one up or from the newest one
-    /// down; the last one if they are not so many. O(number / 32) where they are many.
+    /// Returns the object with `number` objects before it, from the oldest upwards or from the
+    /// newest downwards; the last object if there are fewer. O(number / 32) for a large bag.
     pub fn nth<'b>(
         &self,
         number: usize,
@@ -148,7 +149,7 @@ impl<'g, H: Host> LookupResult<'g, H> {
         unpacked.object(found.expect("there are more objects"))
     }
 
-    /// The only object of a key, or nothing if it has several.
+    /// Returns the only object of a key, or `None` if it has several.
     #[inline]
     pub fn only<'b>(&self, unpacked: &'b mut UnpackBuffer) -> Option<Object<'b, H>>
     where
@@ -198,17 +199,17 @@ impl<'g, H: Host> LookupResult<'g, H> {
         }
     }
 
-    /// Returns `true` if the objects have positions: if they are many.
+    /// Returns `true` if the objects have positions: if the key is a large bag.
     pub fn is_large(&self) -> bool {
         form(self.record) == Form::Large
     }
 
-    /// Visits the objects from this position on, with their positions, until `visit` breaks. None
-    /// if the objects have no positions.
+    /// Visits the objects from this position on, with their positions, until `visit` breaks. Visits
+    /// no object if the objects have no positions.
     ///
-    /// Positions ascend with the age of objects. As long as the key stays in the table, the objects
-    /// keep their positions, and have them once they have got them; so a walk can go on where it
-    /// was. O(log positions), and O(1) for each object.
+    /// Older objects have lower positions. As long as the key stays in the table, an object keeps
+    /// its position, and a key whose objects have positions keeps them; so a walk can continue at a
+    /// position. O(log positions), and O(1) for each object.
     pub fn each_from(
         &self,
         position: u64,
@@ -222,8 +223,8 @@ impl<'g, H: Host> LookupResult<'g, H> {
         objects.try_for_each(|(position, stored)| visit(position, unpacked.object(stored)))
     }
 
-    /// Visits the objects before this position, newest first, as
-    /// [`each_from`](LookupResult::each_from) those from it on.
+    /// Visits the objects before this position, newest first, with their positions, until `visit`
+    /// breaks. The positions are those of [`each_from`](LookupResult::each_from).
     pub fn each_before(
         &self,
         position: u64,
@@ -237,19 +238,19 @@ impl<'g, H: Host> LookupResult<'g, H> {
         objects.try_for_each(|(position, stored)| visit(position, unpacked.object(stored)))
     }
 
-    /// The objects of a key that has very many, to be read when the guard is gone, so that a long
-    /// call does not keep memory from being freed. None if they are few, or if the key has been
-    /// written since it was found. O(1).
+    /// Returns the objects of a large bag, to be read without the guard, so that a long call does
+    /// not keep memory from being freed. Returns `None` if the objects are few, or if the key has
+    /// been written since it was found. O(1).
     pub fn keep(&self) -> Option<KeptObjects<H>> {
         self.is_large()
             .then(|| Large::of(self.record).share().map(KeptObjects))
             .flatten()
     }
 
-    /// Number of objects. O(1).
+    /// Returns the number of objects. O(1).
     pub fn count(&self) -> usize {
         match form(self.record) {
-            // Not more than a few dozen.
+            // A list has at most a few dozen objects.
             Form::List => list(self.record).iter().count(),
             Form::Large => Large::of(self.record).len(),
             _ => 1,
@@ -257,10 +258,10 @@ impl<'g, H: Host> LookupResult<'g, H> {
     }
 }
 
-/// The objects that a key with very many of them had when it was [found](LookupResult::keep).
+/// The objects that a large bag had when it was [found](LookupResult::keep).
 ///
-/// Frees what no table has any more when it is dropped: O(objects) if the key has been removed
-/// meanwhile.
+/// Dropping this frees the objects that no table holds any more: O(objects) if the key has been
+/// removed meanwhile.
 pub struct KeptObjects<H: Host>(Sequence<Values<H>>);
 
 impl<H: Host> KeptObjects<H> {
@@ -275,7 +276,7 @@ impl<H: Host> KeptObjects<H> {
 }
 
 impl LookupResult<'_, TermHost> {
-    /// The objects as owned terms, oldest first. O(size of the objects).
+    /// Returns the objects as owned terms, oldest first. O(size of the objects).
     pub fn to_terms(&self) -> Vec<Term> {
         let (mut builder, mut scratch) = (TermBuilder::new(), Scratch::new());
         let mut terms = Vec::new();
@@ -305,7 +306,8 @@ fn object_with_counter<'b, H: Host>(
     let counter = Counter::of(record).expect("the form of the record says so");
     let words = unpacked.start();
     counter_cell::copy_image(record, counter, words);
-    // SAFETY: the words are a copy of what was built, with another small integer in the place of
-    // one. The record, which is borrowed as long as the copy, keeps what it refers to.
+    // SAFETY: the words are a copy of an object's image, in which another small integer replaces
+    // one. The record, which is borrowed as long as the copy, keeps the resources of the image
+    // alive.
     unsafe { Object::from_words(words) }
 }

@@ -4,11 +4,11 @@
 use ats_term::term::Tuple;
 use ats_term::{Atom, Term};
 
-/// Nesting of a merge that is still read.
+/// Maximum nesting of a merge.
 const MOST_DEPTH: usize = 16;
 
-/// The term that names a merge in Erlang. `None` if the text is of no such form; the merge need not
-/// exist.
+/// Returns the term that names a merge in Erlang. `None` if the text has neither form; the merge
+/// need not exist.
 pub(crate) fn parse(text: &str) -> Option<Term> {
     let mut reader = Reader { rest: text };
     let term = reader.term(MOST_DEPTH)?;
@@ -51,7 +51,7 @@ impl<'t> Reader<'t> {
         Some(Term::Tuple(Tuple::new(elements.collect())))
     }
 
-    /// Terms between commas, and what ends them.
+    /// Reads terms between commas, up to and including the character that ends them.
     fn terms(&mut self, end: char, depth: usize) -> Option<Vec<Term>> {
         let mut terms = Vec::new();
         if self.takes(end) {
@@ -66,7 +66,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Goes on behind a character, if it is the next one.
+    /// Skips a character if it is the next one. Returns `true` if it was.
     fn takes(&mut self, character: char) -> bool {
         let rest = self.rest.trim_start().strip_prefix(character);
         self.rest = rest.unwrap_or(self.rest);

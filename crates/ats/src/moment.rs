@@ -1,4 +1,4 @@
-//! Moments of tables: what queries read that see a table as it was when they began.
+//! Moments of tables, for queries that read a table as it was when they began.
 
 use crate::error::Error;
 use crate::store::store_ref::StoreRef;
@@ -8,18 +8,18 @@ use ats_mem::moments::Query;
 use ats_term::image::Host;
 use std::sync::{Mutex, PoisonError};
 
-/// A moment of a table. As long as it lives, what writers replace or remove stays in memory, for
-/// queries of [this moment](crate::select::Selection::moment).
+/// A moment of a table. While it lives, replaced and removed objects stay in memory for queries of
+/// [this moment](crate::select::Selection::moment).
 pub struct Moment<H: Host> {
     store: StoreRef<H>,
     query: Query,
     objects: i64,
-    /// Until the end.
+    /// The moment of the store, until it ends.
     moment: Mutex<Option<ats_mem::Moment>>,
 }
 
 impl<H: Host> Moment<H> {
-    /// That at which a query was begun.
+    /// Wraps the moment of the store at which a query was begun.
     pub(crate) fn new(store: StoreRef<H>, moment: ats_mem::Moment) -> Self {
         Moment {
             store,
@@ -41,12 +41,12 @@ impl<H: Host> Moment<H> {
         self.query.when()
     }
 
-    /// The query that reads it, for what it changes.
+    /// Returns the query that reads the moment, to make changes.
     pub(crate) fn query(&self) -> Query {
         self.query
     }
 
-    /// Ends it, before it is dropped.
+    /// Ends the moment, before it is dropped.
     pub(crate) fn end(&self) {
         let moment = self
             .moment
@@ -61,7 +61,7 @@ impl<H: Host> Moment<H> {
         }
     }
 
-    /// Fails if what was read may not be what was there at the moment.
+    /// Fails if the moment has ended, so that objects that were read may be newer.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let moment = self.moment.lock().unwrap_or_else(PoisonError::into_inner);
         match *moment {
@@ -70,7 +70,7 @@ impl<H: Host> Moment<H> {
         }
     }
 
-    /// The number of objects of the table at this moment.
+    /// Returns the number of objects of the table at this moment.
     #[must_use]
     pub fn len(&self) -> usize {
         usize::try_from(self.objects).unwrap_or(0)

@@ -1,5 +1,5 @@
-//! Remains of a table whose [`Description`] is lost: the name of the store's merge operator
-//! tells the merge, and the records tell which tables they can be of.
+//! Reconstruction of a table's lost [`Description`]: the name of the store's merge operator gives
+//! the merge, and the records show which tables they can belong to.
 
 use crate::description::Description;
 use crate::merge_text;
@@ -11,16 +11,16 @@ use ats_term::exact::{self, exact_key};
 use ats_term::order::order_key_within;
 use ats_term::{Term, Zeros, etf};
 
-/// Returns the merge that a text names, as a [`Description`] has it: `sum`, `{prune, sum}` or
-/// `prune(sum)`, `{module, highest_bid, 1}` with the version of the module. `None` if there is no
-/// such merge.
+/// Returns the merge that a text names, in the form of a [`Description`]: `sum`, `{prune, sum}` or
+/// `prune(sum)`, `{module, highest_bid, 1}` with the version of the module. `None` if no such merge
+/// exists.
 #[must_use]
 pub fn parse_merge(text: &str) -> Option<Vec<u8>> {
     keep_if_known(etf::encode(&merge_text::parse(text)?).ok()?)
 }
 
-/// The merge of a table whose store has a merge operator of this name and version, and the position
-/// of the key, from 1, if the name tells it. `None` if tables have no such operator.
+/// Returns the merge of a table whose store has a merge operator of this name and version, and the
+/// position of the key, from 1, if the name contains it. `None` if tables have no such operator.
 #[must_use]
 pub fn merge_of_operator(name: &str, version: u32) -> Option<(Vec<u8>, Option<usize>)> {
     if let Some(program) = name.strip_prefix(program_merge::PREFIX) {
@@ -38,7 +38,7 @@ pub fn merge_of_operator(name: &str, version: u32) -> Option<(Vec<u8>, Option<us
     Some((merge, Some(key_position)))
 }
 
-/// A merge, if tables know it.
+/// Returns the merge if tables know it.
 fn keep_if_known(merge: Vec<u8>) -> Option<Vec<u8>> {
     let description = Description {
         table_type: TableType::Set,
@@ -52,8 +52,8 @@ fn keep_if_known(merge: Vec<u8>) -> Option<Vec<u8>> {
     Some(description.merge)
 }
 
-/// The name and the version of the merge operator of a store with the table that is described.
-/// `None` if it has none, or if this version knows no such merge.
+/// Returns the name and the version of the merge operator of a table with this description. `None`
+/// if the table has no operator, or if this version does not know its merge.
 #[must_use]
 pub fn operator(description: &Description) -> Option<(String, u32)> {
     if let Some(merge) = ProgramMerge::of(description) {
@@ -63,26 +63,26 @@ pub fn operator(description: &Description) -> Option<(String, u32)> {
     Some((merge.name().to_owned(), merge.version()))
 }
 
-/// The tables that the records which were met can be of.
+/// The tables that can contain all records that were examined.
 ///
-/// Each record has its key twice: as the bytes that the store knows it by, and in its objects.
-/// After one record there is seldom a doubt which type makes these bytes of which element.
+/// Each record has its key twice: in the key bytes of the store, and in its objects. After one
+/// record there is seldom a doubt about the type of the table and the position of the key.
 #[derive(Default)]
 pub struct Evidence {
     merge: Vec<u8>,
     possible: Vec<Description>,
-    /// Key and object of the last record that has one object of several.
+    /// Key and object of the last record that holds one of several objects.
     last: (Vec<u8>, Vec<u8>),
 }
 
-/// Types of tables in which a record has all objects of a key.
+/// Types of tables in which a record holds all objects of a key.
 const WHOLE: [TableType; 4] = [
     TableType::Set,
     TableType::OrderedSet,
     TableType::Bag,
     TableType::DuplicateBag,
 ];
-/// Types of tables in which each object is a record of its own.
+/// Types of tables in which each object has its own record.
 const ALONE: [TableType; 4] = [
     TableType::Bag,
     TableType::DuplicateBag,
@@ -91,7 +91,8 @@ const ALONE: [TableType; 4] = [
 ];
 
 impl Evidence {
-    /// None yet, of a table with this merge. Empty if it has none.
+    /// Returns evidence without records about a table with this merge, which is empty if values are
+    /// not merged.
     #[must_use]
     pub fn new(merge: Vec<u8>) -> Self {
         Evidence {
@@ -100,24 +101,24 @@ impl Evidence {
         }
     }
 
-    /// All tables that the records can be of. The one that they are of is among them, unless there
-    /// are none: then no record has told anything.
+    /// Returns all tables that the records can belong to. The right table is among them, unless the
+    /// result is empty: then no record has said anything.
     #[must_use]
     pub fn possible(&self) -> &[Description] {
         &self.possible
     }
 
-    /// Meets a record: its key, and its value, or an operand that follows the value. One of which
-    /// the key cannot be made again tells nothing: it has a pid of a node that has ended, for
-    /// example.
+    /// Examines a record: its key, and its value, or an operand that follows the value. A record
+    /// says nothing if its key cannot be encoded again, for example because it contains a pid of a
+    /// node that has ended.
     pub fn meet(&mut self, key: &[u8], value: &[u8]) {
         if let Some(objects) = objects(value) {
             self.meet_objects(key, &objects, &WHOLE);
         }
     }
 
-    /// Meets a record that has one object of several of its key. Equal ones come one after the
-    /// other.
+    /// Examines a record that holds one of several objects of its key. Equal records must be passed
+    /// one after the other.
     pub fn meet_alone(&mut self, key: &[u8], object: &[u8]) {
         let Some(objects) = object_of(object).map(|term| [(object, term)]) else {
             return;
@@ -146,7 +147,7 @@ impl Evidence {
         }
     }
 
-    /// All tables that can have such objects, whatever their keys are.
+    /// Returns all tables that can contain these objects, for any keys.
     fn candidates(&self, objects: &[(&[u8], Term)], types: &[TableType]) -> Vec<Description> {
         let types = types.iter().copied();
         let types = types.filter(|one| self.merge.is_empty() || !one.is_bag());
@@ -172,7 +173,7 @@ impl Evidence {
     }
 }
 
-/// The objects of a record, with their bytes. `None` if they are none.
+/// Returns the objects of a record, with their bytes. `None` if the value is not a list of objects.
 fn objects(value: &[u8]) -> Option<Vec<(&[u8], Term)>> {
     let mut objects = Vec::new();
     for bytes in program_merge::objects(value).ok()? {
@@ -181,13 +182,13 @@ fn objects(value: &[u8]) -> Option<Vec<(&[u8], Term)>> {
     (!objects.is_empty()).then_some(objects)
 }
 
-/// The object that these bytes are. `None` if they are none.
+/// Decodes an object. `None` if the bytes are not an object.
 fn object_of(bytes: &[u8]) -> Option<Term> {
     let object = etf::decode(bytes, etf::Options::TRUSTED).ok()?;
     object.as_tuple().is_some().then_some(object)
 }
 
-/// Returns `true` if a table has such a record.
+/// Returns `true` if a table can contain this record.
 fn fits(table: &Description, key: &[u8], objects: &[(&[u8], Term)]) -> bool {
     let is_of = |object: &Term| {
         let element = object
@@ -195,7 +196,7 @@ fn fits(table: &Description, key: &[u8], objects: &[(&[u8], Term)]) -> bool {
             .and_then(|them| them.get(table.key_position - 1));
         element.is_some_and(|element| key_bytes(table, element) == key)
     };
-    // Values that are not merged yet are objects of their own.
+    // Values that are not merged yet are separate objects.
     let has_room = table.table_type.is_bag() || !table.merge.is_empty() || objects.len() == 1;
     has_room
         && objects.iter().all(|(_, object)| is_of(object))
@@ -208,7 +209,7 @@ fn are_different(objects: &[(&[u8], Term)]) -> bool {
     bytes.windows(2).all(|two| two[0] != two[1])
 }
 
-/// The bytes by which the store of a table knows a key.
+/// Returns the bytes of a key in the store of a table.
 fn key_bytes(table: &Description, key: &Term) -> Vec<u8> {
     let mut bytes = Vec::new();
     match table.table_type.is_ordered() {
@@ -253,7 +254,7 @@ mod tests {
         value
     }
 
-    /// The types and key positions that a record of a table leaves.
+    /// Returns the types and key positions that are possible after one record of a table.
     fn evidence_left(table: &Description, objects: &[Term]) -> Vec<(TableType, usize)> {
         let mut evidence = Evidence::default();
         let element = &objects[0].as_tuple().expect("a tuple")[table.key_position - 1];
@@ -349,7 +350,7 @@ mod tests {
         let program = parse_merge("{module,'Elixir.Highest.Bid',7}").expect("a merge");
         let told = merge_of_operator("erlang.Elixir.Highest.Bid", 7);
         assert_eq!(told, Some((program, None)));
-        // That of a store of values, not of a table.
+        // The name is that of the operator of a store of values, which is not a table.
         let merge = Merge::from_term(&merge_text::parse("sum").expect("a term"));
         let store = PortableMerge::new(merge.expect("a merge"), Zeros::Distinct);
         assert_eq!(merge_of_operator(store.name(), 1), None);

@@ -1,4 +1,4 @@
-//! Snapshots: tables that show another one as it was at a moment.
+//! Snapshots: tables that show another table as it was at a moment.
 
 use crate::counter_cell;
 use crate::error::Error;
@@ -14,13 +14,13 @@ use ats_term::image::Host;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// A table in memory as it was at a moment, which has all functions of a [`Table`] that read.
+/// A table in memory as it was at a moment. It has all functions of a [`Table`] that read.
 ///
-/// Writers of the table go on. What they replace or remove stays in memory as long as a snapshot
-/// shows it: of each key at most one version for each snapshot. A snapshot ends when it is dropped,
+/// Writers of the table go on. A replaced or removed object stays in memory as long as a snapshot
+/// shows it: for each snapshot at most one version of each key. A snapshot ends when it is dropped,
 /// when its moment is [ended](KeptMoment::end), by its [age](KeptMoment::keep_for), or if the
-/// snapshots of its table hold back [too much](Table::set_snapshot_memory). A function that reads
-/// one that has ended returns [`Error::Ended`].
+/// snapshots of its table hold back [too much](Table::set_snapshot_memory). A function that reads a
+/// snapshot that has ended returns [`Error::Ended`].
 ///
 /// The protocol, and its sources, are those of [`ats_mem::moments`].
 ///
@@ -44,7 +44,7 @@ use std::sync::Arc;
 /// # Ok::<(), Error>(())
 /// ```
 pub struct Snapshot<H: Host> {
-    /// Until they are taken out.
+    /// The table and its moment, until they are taken out.
     parts: Option<(Table<H>, Arc<KeptMoment<H>>)>,
 }
 
@@ -54,12 +54,13 @@ impl<H: Host> Snapshot<H> {
         parts.expect("they are taken out in the end only")
     }
 
-    /// The moment, by which the snapshot ends.
+    /// Returns the moment, which can end the snapshot.
     pub fn moment(&self) -> &Arc<KeptMoment<H>> {
         &self.parts().1
     }
 
-    /// The table that shows the moment, and the moment. It ends when both are dropped.
+    /// Returns the table that shows the moment, and the moment. The moment ends when both are
+    /// dropped.
     pub fn into_parts(mut self) -> (Table<H>, Arc<KeptMoment<H>>) {
         let parts = self.parts.take();
         parts.expect("they are taken out in the end only")
@@ -83,7 +84,7 @@ impl<H: Host> Drop for Snapshot<H> {
 }
 
 impl<H: Host> Moment<H> {
-    /// Keeps the moment, and shows it as a table of the same kind as the one where it was begun.
+    /// Keeps the moment, and returns a table of the type of `table` that shows it.
     pub fn keep(self, table: &Table<H>, reader: Reader) -> Snapshot<H> {
         let moment = Arc::new(KeptMoment::new(self, reader));
         let past: Arc<dyn TableRecords<H>> = Arc::<KeptMoment<H>>::clone(&moment);
@@ -96,19 +97,18 @@ impl<H: Host> Moment<H> {
 }
 
 impl<H: Host> Table<H> {
-    /// Begins a query of one moment: one between the begin and the end of this call. All that was
-    /// done before the call is seen, and nothing that is done after it; several objects that are
-    /// inserted as one are seen all or not. `None` if the table is kept in a store that has no
-    /// moments.
+    /// Begins a query of one moment, which lies between the begin and the end of this call. The
+    /// query sees all changes that were complete before the call, and no change that begins after
+    /// it. It sees all objects of a list that is inserted as one, or none. Returns `None` if the
+    /// store of the table has no moments.
     ///
-    /// Writers go on. The first query after a while waits for those threads that change a counter
-    /// in place at that time, if the table has had one; so the caller must not be pinned. O(parts
-    /// with a lock of their own).
+    /// Writers go on. The first query after a while waits for threads that are changing a counter
+    /// in place, if the table has had such a counter; so the caller must not be pinned. O(locks).
     ///
     /// The protocol is that of [`ats_mem::moments`].
     ///
     /// # Errors
-    /// [`Error::Busy`] if a thread that must not wait for long would have to.
+    /// [`Error::Busy`] if the thread must not wait for long, and would have to.
     pub fn begin(&self) -> Result<Option<Moment<H>>, Error> {
         self.begin_prepared(&mut || match self.counts_in_place() {
             true => counter_cell::wait_for_changes().map(|()| true),
@@ -116,7 +116,7 @@ impl<H: Host> Table<H> {
         })
     }
 
-    /// Begins a query that does not look at counters. The caller may be pinned.
+    /// Begins a query that does not read counters. The caller may be pinned.
     pub(crate) fn begin_of_keys(&self) -> Result<Option<Moment<H>>, Error> {
         self.begin_prepared(&mut || Ok(false))
     }
@@ -130,12 +130,12 @@ impl<H: Host> Table<H> {
         Ok(moment.map(|moment| Moment::new(store, moment)))
     }
 
-    /// A snapshot of the table: one moment between the begin and the end of this call. Costs as
-    /// much as [`begin`](Table::begin), whatever the size of the table.
+    /// Returns a snapshot of the table, as of a moment between the begin and the end of this call.
+    /// Costs as much as [`begin`](Table::begin), for a table of any size.
     ///
     /// # Errors
-    /// Those of [`begin`](Table::begin); [`Error::Storage`] of a table in a store that has no
-    /// moments; [`Error::Snapshot`] of a snapshot.
+    /// The errors of [`begin`](Table::begin); [`Error::Storage`] if the store of the table has no
+    /// moments; [`Error::Snapshot`] if the table is a snapshot.
     pub fn snapshot(&self) -> Result<Snapshot<H>, Error> {
         match self.begin()? {
             Some(moment) => Ok(moment.keep(self, Reader::Program)),
@@ -145,16 +145,17 @@ impl<H: Host> Table<H> {
     }
 
     /// Sets the number of bytes of memory that the snapshots of the table may hold back: records,
-    /// with their binaries, unless the records after them have the same ones. If there are more,
-    /// the oldest snapshots [end](Ending::Memory), as many as it takes. Looked at ten times a
-    /// second. From the start it is 256 MiB.
+    /// and their binaries unless the next version of the record has the same. If they hold back
+    /// more, the oldest snapshots [end](Ending::Memory) until the rest is within the limit. The
+    /// limit is checked ten times a second. Its initial value is 256 MiB.
     ///
-    /// A query [on its way](Reader::Query) does not end, though what is held back for it counts.
+    /// A [running query](Reader::Query) does not end, but the memory that is held back for it
+    /// counts.
     pub fn set_snapshot_memory(&self, bytes: usize) {
         self.snapshots().set_most_bytes(bytes);
     }
 
-    /// Ends the moments that are kept for queries: the table is deleted. Snapshots go on.
+    /// Ends the moments that are kept for queries, because the table is deleted. Snapshots go on.
     pub fn end_queries(&self) {
         if let Some(list) = self.known_snapshots() {
             for moment in list.live() {
@@ -165,13 +166,13 @@ impl<H: Host> Table<H> {
         }
     }
 
-    /// The figures of the snapshots of the table. O(snapshots).
+    /// Returns the figures of the table's snapshots. O(snapshots).
     pub fn kept_snapshots(&self) -> KeptSnapshots {
         self.kept_snapshots_of(&|_| true)
     }
 
-    /// The figures of the snapshots of the table without those whose
-    /// [holder](KeptMoment::set_holder) has ended, which the caller knows: they are about to end.
+    /// Returns the figures of the table's snapshots. Leaves out snapshots that are about to end
+    /// because their [holder](KeptMoment::set_holder) has ended: `lives` returns `false` for it.
     /// O(snapshots).
     pub fn kept_snapshots_of(&self, lives: &dyn Fn(u64) -> bool) -> KeptSnapshots {
         match self.known_snapshots() {

@@ -1,4 +1,4 @@
-//! The snapshots of a table, so that they can end and be counted.
+//! The list of a table's snapshots, which ends and counts them.
 
 use crate::kept_moment::{Ending, KeptMoment, Reader};
 use crate::store::SLICE;
@@ -13,23 +13,23 @@ use std::time::{Duration, Instant};
 /// The figures of the snapshots of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeptSnapshots {
-    /// The number of those that have not ended.
+    /// The number of snapshots that have not ended.
     pub count: usize,
-    /// The number of queries that take several calls and have not ended.
+    /// The number of queries of several calls that have not ended.
     pub queries: usize,
-    /// The age of the oldest of both.
+    /// The age of the oldest snapshot or query.
     pub oldest: Duration,
-    /// About how many bytes of memory are held back for them, and for queries that run, with the
-    /// binaries that records share with others: as it was found a tenth of a second ago at most.
+    /// The approximate number of bytes of memory that are held back for snapshots and running
+    /// queries, including binaries that records share with others. At most a tenth of a second old.
     pub bytes: usize,
     /// The number of snapshots of programs that have ended because they were too old, or held back
-    /// too much.
+    /// too much memory.
     pub evicted: u64,
 }
 
-/// The entries for which an empty list keeps room.
+/// Capacity that an empty list keeps.
 const MOST_FREE: usize = 64;
-/// The bytes that snapshots may hold back from the start.
+/// Initial limit of the bytes that snapshots may hold back.
 const MOST_BYTES: usize = 256 << 20;
 
 /// The snapshots of a table.
@@ -50,7 +50,7 @@ impl<H: Host> SnapshotList<H> {
         })
     }
 
-    /// Sets the bytes that may be held back.
+    /// Sets the limit of the bytes that may be held back.
     pub(crate) fn set_most_bytes(&self, bytes: usize) {
         self.most_bytes.store(bytes, Ordering::Relaxed);
     }
@@ -62,7 +62,7 @@ impl<H: Host> SnapshotList<H> {
 
     pub(crate) fn add(self: &Arc<Self>, moment: &Arc<KeptMoment<H>>) {
         let mut all = self.lock();
-        // Those that are gone are looked for when the list would grow.
+        // Dropped moments are removed from the list only when it would grow.
         if all.len() == all.capacity() {
             all.retain(|moment| moment.strong_count() > 0);
         }
@@ -71,14 +71,14 @@ impl<H: Host> SnapshotList<H> {
         idle_joiner::notice(self);
     }
 
-    /// Those that have not ended, the oldest first.
+    /// Returns the moments that have not ended, oldest first.
     pub(crate) fn live(&self) -> Vec<Arc<KeptMoment<H>>> {
         let live: Vec<_> = self.lock().iter().filter_map(Weak::upgrade).collect();
         let live = live.into_iter();
         live.filter(|moment| moment.ending().is_none()).collect()
     }
 
-    /// The figures of those whose holders live.
+    /// Returns the figures of the moments whose holders live.
     pub(crate) fn figures(&self, lives: &dyn Fn(u64) -> bool) -> KeptSnapshots {
         let mut live = self.live();
         live.retain(|moment| moment.holder().is_none_or(lives));
@@ -98,14 +98,14 @@ impl<H: Host> SnapshotList<H> {
         }
     }
 
-    /// Has a moment end that is too old, or holds back too much.
+    /// Ends a moment that is too old, or holds back too much memory.
     fn evict(&self, moment: &KeptMoment<H>, why: Ending) {
         if moment.end(why) && moment.reader() == Reader::Program {
             self.evicted.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Lets the oldest end until the others hold back no more memory than there may be.
+    /// Ends the oldest moments until the others are within the limit of memory.
     fn bound_memory(&self, live: &[Arc<KeptMoment<H>>]) {
         let most = self.most_bytes.load(Ordering::Relaxed);
         let stores = stores(live);
@@ -127,7 +127,7 @@ impl<H: Host> SnapshotList<H> {
     }
 }
 
-/// The stores of these moments, each once.
+/// Returns the stores of these moments without duplicates.
 fn stores<H: Host>(moments: &[Arc<KeptMoment<H>>]) -> Vec<StoreRef<H>> {
     let guard = ats_sync::pin();
     let mut stores = BTreeMap::new();
@@ -143,7 +143,7 @@ impl<H: Host> JoinIdle for SnapshotList<H> {
         &self.listed
     }
 
-    /// Ends those that are too old, or hold back too much.
+    /// Ends moments that are too old, or hold back too much memory.
     fn join_idle(&self) -> bool {
         let (now, mut live) = (Instant::now(), self.live());
         live.retain(|moment| {

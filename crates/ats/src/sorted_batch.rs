@@ -1,35 +1,35 @@
-//! The objects of a list, gathered and sorted before they are written.
+//! The objects of a list, collected and sorted before they are written.
 
 use crate::value::Values;
 use ats_mem::RecordBox;
 use ats_term::image::Host;
 use std::ops::Range;
 
-/// The objects to insert, each in a record of its own, in the order of their keys; those with the
-/// same key in the order they were given. Keeps its buffers.
+/// The objects to insert, each in its own record, sorted by key. Objects with the same key keep the
+/// order of the list. The buffers are reused.
 pub(crate) struct SortedBatch<H: Host> {
     pub(crate) keys: Keys,
     pub(crate) objects: Vec<One<H>>,
-    /// The groups of objects with the same key.
+    /// The ranges of objects with the same key.
     pub(crate) groups: Vec<Range<usize>>,
 }
 
-/// One of them.
+/// An object of the batch.
 pub(crate) struct One<H: Host> {
-    /// The place of its key among the keys.
+    /// The offset of its key in [`Keys`].
     pub(crate) key: usize,
-    /// Until it is written.
+    /// The record, until it is written.
     pub(crate) record: Option<RecordBox<Values<H>>>,
 }
 
-/// Keys one after the other, each behind its length: of an object only one number tells where its
-/// key is.
+/// Keys one after the other, each preceded by its length, so that an object stores only one number
+/// for its key.
 pub(crate) struct Keys(Vec<u8>);
 
 const LENGTH_BYTES: usize = size_of::<u32>();
 
 impl Keys {
-    /// Appends a key. Returns where it is.
+    /// Appends a key. Returns its offset.
     fn push(&mut self, key: &[u8]) -> usize {
         let at = self.0.len();
         let len = u32::try_from(key.len()).expect("a key is shorter than 4 GiB");
@@ -38,7 +38,7 @@ impl Keys {
         at
     }
 
-    /// The key at a place.
+    /// Returns the key at an offset.
     pub(crate) fn get(&self, at: usize) -> &[u8] {
         let (len, rest) = self.0[at..].split_at(LENGTH_BYTES);
         let len = u32::from_ne_bytes(len.try_into().expect("so many bytes"));
@@ -46,12 +46,12 @@ impl Keys {
     }
 }
 
-/// Buffers for more objects than this are given back.
+/// Maximum number of objects whose buffers are retained.
 const KEEP_OBJECTS: usize = 1 << 10;
-/// A buffer for keys with more room than this is given back.
+/// Maximum capacity of a buffer of keys that is retained.
 const KEEP_BYTES: usize = 1 << 16;
 impl<H: Host> SortedBatch<H> {
-    /// Nothing yet; does not allocate.
+    /// Returns an empty batch. Does not allocate.
     pub(crate) const fn new() -> Self {
         SortedBatch {
             keys: Keys(Vec::new()),
@@ -68,7 +68,7 @@ impl<H: Host> SortedBatch<H> {
         });
     }
 
-    /// Sorts the objects by key, and finds out which have the same one.
+    /// Sorts the objects by key, and groups objects with the same key.
     pub(crate) fn sort(&mut self) {
         let SortedBatch {
             keys,
@@ -76,7 +76,7 @@ impl<H: Host> SortedBatch<H> {
             groups,
         } = self;
         let key = |object: &One<H>| keys.get(object.key);
-        // Stable, so that objects with the same key stay in their order.
+        // The sort is stable, so objects with the same key stay in their order.
         objects.sort_by(|a, b| key(a).cmp(key(b)));
         let mut start = 0;
         for run in objects.chunk_by(|a, b| key(a) == key(b)) {
@@ -85,7 +85,7 @@ impl<H: Host> SortedBatch<H> {
         }
     }
 
-    /// Gives up what was not written, and buffers that something huge blew up.
+    /// Drops objects that were not written, and buffers that a huge list has enlarged.
     pub(crate) fn clear(&mut self) {
         self.keys.0.clear();
         self.objects.clear();

@@ -1,22 +1,22 @@
-//! Room for objects that cannot be read where they are stored.
+//! Buffers for objects that cannot be read in place.
 
 use ats_term::image::{Host, Object, Stored};
 
-/// Room for objects that cannot be read where they are, because they change in place or are packed.
-/// Keep one per thread; most objects do not need it.
+/// A buffer for an object that cannot be read in place, because it is packed or changes in place.
+/// Each thread should reuse one; most objects do not need it.
 #[derive(Debug, Default)]
 pub struct UnpackBuffer(Vec<u64>);
 
-/// Room for more words than this is given back.
+/// Maximum capacity that is retained, in words.
 const KEEP_WORDS: usize = 1 << 13;
 
 impl UnpackBuffer {
-    /// No room yet; does not allocate.
+    /// Returns an empty buffer. Does not allocate.
     pub const fn new() -> Self {
         UnpackBuffer(Vec::new())
     }
 
-    /// Gives the room back that one huge object took. For after each use.
+    /// Frees the buffer if a huge object has enlarged it. Called after each use.
     #[inline]
     pub fn tidy(&mut self) {
         if self.0.capacity() > KEEP_WORDS {
@@ -24,14 +24,14 @@ impl UnpackBuffer {
         }
     }
 
-    /// The words, empty.
+    /// Returns the buffer, empty.
     pub(crate) fn start(&mut self) -> &mut Vec<u64> {
         self.0.clear();
         self.0.shrink_to(KEEP_WORDS);
         &mut self.0
     }
 
-    /// The object, unpacked if it was packed.
+    /// Returns the object, unpacked if it was packed.
     #[inline]
     pub(crate) fn object<'b, 'a: 'b, H: Host>(
         &'b mut self,

@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //! - VALUE-1. The values of this crate's records are built by this crate for host `H`, in the form
-//!   that their first word tells. That word never changes.
-//! - VALUE-2. Behind the word of the form [`Form::Large`] stands the address of an [`Elsewhere`],
+//!   that their first word gives. That word never changes.
+//! - VALUE-2. The word of the form [`Form::Large`] is followed by the address of an [`Elsewhere`],
 //!   which begins the block of memory that the value owns.
 
 use crate::counter_word;
@@ -12,45 +12,47 @@ use ats_term::image::{Built, Form, Host, LARGE_WORD, ObjectList, Packer};
 use ats_term::image::{kept_bytes, kept_bytes_beyond, release_all};
 use std::marker::PhantomData;
 
-/// Values that are objects of host `H`, with the resources these own.
+/// Values that are objects of host `H`, with the resources that these own.
 pub(crate) struct Values<H>(PhantomData<fn() -> H>);
 
-/// The beginning of what a value owns that is not in the value: how it is freed.
+/// The header of a separate block of memory that a value owns: the functions that free and weigh
+/// it.
 #[repr(C)]
 pub(crate) struct Elsewhere {
-    /// Frees it, with all that it owns.
+    /// Frees the block, with all resources it owns.
     pub(crate) release: unsafe fn(*mut Elsewhere),
-    /// About how many bytes are given back when it is freed.
+    /// Returns the approximate number of bytes that are freed with the block.
     pub(crate) kept_bytes: unsafe fn(*const Elsewhere) -> usize,
-    /// About how many of these bytes another one does not keep as well, which is of a later value
-    /// of the same key.
+    /// Returns the approximate number of these bytes that `later`, which belongs to a later value
+    /// of the same key, does not share.
     pub(crate) held_bytes: unsafe fn(*const Elsewhere, later: *const Elsewhere) -> usize,
-    /// The number of objects that it stands for, and of bytes that it takes; the same all its life.
+    /// Returns the number of objects in the block, and its bytes; they never change.
     pub(crate) weight: unsafe fn(*const Elsewhere) -> Weight,
 }
 
-/// The value that owns what begins at this address.
+/// Returns a value that owns the block at this address.
 pub(crate) fn value_of(elsewhere: *mut Elsewhere) -> [u64; 2] {
     [LARGE_WORD, elsewhere.expose_provenance() as u64]
 }
 
-/// The memory that a value owns that is made by [`value_of`].
+/// Returns the address of the block that a value owns. The value was made by [`value_of`].
 pub(crate) fn elsewhere(value: &[u64]) -> *mut Elsewhere {
     debug_assert_eq!(value[0], LARGE_WORD);
     std::ptr::with_exposed_provenance_mut(value[1] as usize)
 }
 
-/// The words of the image in a value, or what the value owns that is elsewhere. `copy` holds those
-/// of an object with a counter, which may change.
+/// Returns the words of the image in a value, or the separate block that the value owns. The words
+/// of an object with a counter, which may change, are copied to `copy`.
 ///
 /// # Safety
-/// There are so many words of a value of this crate, of which the first never changes (VALUE-1).
+/// `value` points to `words` words: a value of this crate, whose first word never changes
+/// (VALUE-1).
 unsafe fn image(
     (value, words): (*const u64, usize),
     copy: &mut Vec<u64>,
 ) -> Result<&[u64], *mut Elsewhere> {
-    // SAFETY: the caller says that these are the words of a value. Those of an object with a
-    // counter are copied, the others never change.
+    // SAFETY: the caller promises that these are the words of a value. The words of an object with
+    // a counter are copied, all others never change.
     unsafe {
         match Form::of(*value) {
             Form::Counted(index) => {
@@ -72,19 +74,19 @@ impl<H: Host> Release for Values<H> {
             Form::Counted(_) => &value[1..],
             Form::Large => {
                 let owned = elsewhere(value);
-                // SAFETY: behind the word of this form stands the address of an `Elsewhere`
-                // (VALUE-2), and the caller says that this is the end of the value.
+                // SAFETY: the word of this form is followed by the address of an `Elsewhere`
+                // (VALUE-2), and the caller promises that the value is not used any more.
                 return unsafe { ((*owned).release)(owned) };
             }
         };
-        // SAFETY: the words were built for host `H` in the form that the first word tells
-        // (VALUE-1), and the caller says that this is the end of the value.
+        // SAFETY: the words were built for host `H` in the form that the first word gives
+        // (VALUE-1), and the caller promises that the value is not used any more.
         unsafe { release_all::<H>(words) };
     }
 
     unsafe fn kept_bytes(value: *const u64, words: usize) -> usize {
-        // SAFETY: the caller says that these are the words of an owning value, and behind the word
-        // of the form of a large one stands the address of an `Elsewhere` (VALUE-2).
+        // SAFETY: the caller promises that these are the words of an owning value, and in a large
+        // value the word of the form is followed by the address of an `Elsewhere` (VALUE-2).
         unsafe {
             match image((value, words), &mut Vec::new()) {
                 Ok(words) => kept_bytes::<H>(words),
@@ -95,7 +97,8 @@ impl<H: Host> Release for Values<H> {
 
     unsafe fn held_bytes(value: (*const u64, usize), later: Option<(*const u64, usize)>) -> usize {
         let (mut copy, mut later_copy) = (Vec::new(), Vec::new());
-        // SAFETY: as for `kept_bytes`, of both. All that stands elsewhere is large bags.
+        // SAFETY: the reasons of `kept_bytes` hold for both values. Each separate block is a large
+        // bag.
         unsafe {
             let later = later.map(|later| image(later, &mut later_copy));
             match (image(value, &mut copy), later) {
@@ -106,7 +109,7 @@ impl<H: Host> Release for Values<H> {
         }
     }
 
-    /// O(objects) of a list, which are few.
+    /// Takes O(objects) for a list, which has few.
     #[inline]
     fn weight(record: &Rec<H>) -> Weight {
         let mut weight = match form(record) {
@@ -120,7 +123,7 @@ impl<H: Host> Release for Values<H> {
             },
             Form::Large => {
                 let owned = elsewhere(record.value());
-                // SAFETY: behind the word of this form stands the address of an `Elsewhere`
+                // SAFETY: the word of this form is followed by the address of an `Elsewhere`
                 // (VALUE-2), which the record owns; and the record is borrowed.
                 unsafe { ((*owned).weight)(owned) }
             }
@@ -130,11 +133,10 @@ impl<H: Host> Release for Values<H> {
     }
 }
 
-/// A record as this crate stores it.
+/// A record of this crate.
 pub(crate) type Rec<H> = Record<Values<H>>;
 
-/// Returns the stored form of an object that was built: less than that in a table that packs its
-/// objects.
+/// Returns the stored form of a newly built object: packed if the table packs its objects.
 pub(crate) fn pack_for_store<'a, H: Host>(
     built: Built<'a, H>,
     packer: &'a mut Packer,
@@ -146,14 +148,14 @@ pub(crate) fn pack_for_store<'a, H: Host>(
     }
 }
 
-/// A record of what was just built.
+/// Returns a record of a newly built object or list.
 #[inline(always)]
 pub(crate) fn record<H: Host>(key: &[u8], built: Built<'_, H>) -> RecordBox<Values<H>> {
     RecordBox::new(key, built.words(), built.owns())
 }
 
-/// The form of the value of a record: see VALUE-1. The resources of a borrowed record are not
-/// released.
+/// Returns the form of the value of a record (VALUE-1). The record is borrowed, so its resources
+/// are not released.
 #[inline]
 pub(crate) fn form<H: Host>(record: &Rec<H>) -> Form {
     let (words, len) = record.value_words();
@@ -162,7 +164,7 @@ pub(crate) fn form<H: Host>(record: &Rec<H>) -> Form {
     Form::of(unsafe { *words })
 }
 
-/// The objects of a record that is a list.
+/// Returns the objects of a record whose value is a list.
 pub(crate) fn list<H: Host>(record: &Rec<H>) -> ObjectList<'_, H> {
     debug_assert_eq!(form(record), Form::List);
     // SAFETY: the form says that the value is a list of objects that were built for host `H`

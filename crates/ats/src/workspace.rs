@@ -1,4 +1,4 @@
-//! Buffers that operations reuse, so that a warm caller does not allocate.
+//! Scratch buffers that operations reuse, so that a warm caller does not allocate.
 
 use crate::bag::Buffers;
 use crate::sorted_batch::SortedBatch;
@@ -6,11 +6,11 @@ use crate::unpack::UnpackBuffer;
 use ats_term::Zeros;
 use ats_term::image::{Host, HostTerm, ImageBuilder, Packer};
 
-/// Buffers for the terms of a host. Keep one per thread and lend it to each operation, whatever the
-/// lifetimes of its arguments are.
+/// Scratch buffers for the terms of a host. A thread should keep one and lend it to each operation;
+/// the arguments may have any lifetimes.
 ///
-/// After an operation the buffers refer to nothing of the host, and none of them has more than
-/// about 64 KiB: what was made and not stored is given back before the operation returns.
+/// After an operation the buffers refer to no resource of the host, and none of them has more than
+/// about 64 KiB: an operation releases objects that it has built and not stored before it returns.
 ///
 /// ```
 /// use ats::{Error, Table, TableType, TermHost, Workspace};
@@ -27,31 +27,32 @@ use ats_term::image::{Host, HostTerm, ImageBuilder, Packer};
 pub struct Workspace<H: Host>(Room<H::Term<'static>>);
 
 impl<H: Host> Workspace<H> {
-    /// A workspace for the rules of newer Erlang versions, where `0.0` and `-0.0` differ.
+    /// Returns a workspace with the rule of newer Erlang versions, in which `0.0` and `-0.0`
+    /// differ.
     pub const fn new() -> Self {
         Self::with_zeros(Zeros::Distinct)
     }
 
-    /// A workspace that must serve only tables with the same rule for zeros.
+    /// Returns a workspace that may only be used with tables of the same rule for zeros.
     pub const fn with_zeros(zeros: Zeros) -> Self {
         Workspace(Room::with_zeros(zeros))
     }
 
-    /// From now on, each operation that copies objects or takes them away refuses with
-    /// [`Error::TooLarge`](crate::error::Error::TooLarge) if these have more than about so many
-    /// words together, and changes nothing. For callers that must not work for long: to find that
-    /// out takes no longer than to copy so many words. Work that takes as long as that counts as
-    /// well, for a key or an object: the bytes of the key, and sorting the keys of maps. Without a
-    /// limit at first. Merging itself has [a way of its own](crate::Locking).
+    /// Limits the size of objects, for callers that must not work for long. Each later operation
+    /// that copies or removes objects fails with [`Error::TooLarge`](crate::error::Error::TooLarge)
+    /// if the objects have together more than about so many words, and changes nothing. The check
+    /// takes no longer than copying so many words. Other work for a key or an object counts, too:
+    /// the bytes of the key, and sorting the keys of maps. A new workspace has no limit. Merging
+    /// has its [own limit](crate::Locking).
     pub fn limit(&mut self, words: usize) {
         self.0.limit(words);
     }
 
-    /// The buffers, for terms of an operation.
+    /// Returns the buffers, for the terms of an operation.
     #[inline]
     pub(crate) fn lend<'t>(&mut self) -> &mut Room<H::Term<'t>> {
         // SAFETY: types that differ in lifetimes only have the same layout. Terms are `Copy`, so
-        // those that an operation leaves in buffers, if it panics, are dropped unread: each
+        // terms that an operation leaves in buffers, if it panics, are dropped unread: each
         // operation begins with an empty buffer.
         unsafe { &mut *std::ptr::from_mut(&mut self.0).cast() }
     }
@@ -63,13 +64,13 @@ impl<H: Host> Default for Workspace<H> {
     }
 }
 
-/// The buffers of a workspace, as long as they are lent for terms of one lifetime.
+/// The buffers of a workspace while they are lent for terms of one lifetime.
 pub(crate) struct Room<T: HostTerm> {
     pub(crate) key: Vec<u8>,
     pub(crate) image: ImageBuilder<T>,
-    /// For operations that make an object out of another one that was just made.
+    /// Builder for operations that make an object out of a newly built object.
     pub(crate) second: ImageBuilder<T>,
-    /// For operations that make it out of two.
+    /// Builder for operations that make an object out of two newly built objects.
     pub(crate) third: ImageBuilder<T>,
     pub(crate) bag: Buffers<T::Host>,
     pub(crate) many: SortedBatch<T::Host>,
@@ -79,7 +80,7 @@ pub(crate) struct Room<T: HostTerm> {
     pub(crate) words_left: usize,
 }
 
-/// A key buffer with more room than this is not kept.
+/// Maximum capacity of the key buffer that is retained.
 const KEEP_BYTES: usize = 1 << 16;
 
 impl<T: HostTerm> Room<T> {
@@ -106,7 +107,8 @@ impl<T: HostTerm> Room<T> {
         self.key.clear();
     }
 
-    /// Gives back the room of a huge key. For the end of an operation that uses nothing else.
+    /// Frees the key buffer if a huge key has enlarged it. Called at the end of an operation that
+    /// uses no other buffer.
     #[inline]
     pub(crate) fn tidy_key(&mut self) {
         if self.key.capacity() > KEEP_BYTES {
@@ -114,7 +116,8 @@ impl<T: HostTerm> Room<T> {
         }
     }
 
-    /// The same for an operation that uses an image, too, and what it is packed with.
+    /// Frees enlarged buffers at the end of an operation that uses the key, an image and the
+    /// packer.
     #[inline]
     pub(crate) fn tidy_object(&mut self) {
         self.tidy_key();
@@ -122,7 +125,7 @@ impl<T: HostTerm> Room<T> {
         self.packer.tidy();
     }
 
-    /// The same for all other operations.
+    /// Frees enlarged buffers at the end of all other operations.
     pub(crate) fn tidy(&mut self) {
         self.tidy_object();
         self.second.tidy();
