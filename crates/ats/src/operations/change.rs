@@ -1,4 +1,4 @@
-//! Changing the object of a key. Each operation is atomic.
+//! Changes of the object of a key. Each operation is atomic.
 
 use crate::counter_cell;
 use crate::error::Error;
@@ -12,9 +12,9 @@ use ats_store::BatchPlan;
 use ats_term::image::{Host, HostTerm, ImageBuilder, ImageRef, NewValue, Object};
 
 impl<H: Host> Table<H> {
-    /// Replaces elements of the object of a key, in order, so that of several values for a position
-    /// the last counts. If the key is missing, `default` is inserted first, with the key in the
-    /// place of its own. Says whether there was something to change. Positions count from 1.
+    /// Replaces elements of the object of a key, in order: of several values for a position the
+    /// last one counts. If the key is missing, inserts `default` first, with its key replaced by
+    /// `key`. Returns `true` if there was an object to change. Positions count from 1.
     ///
     /// All values are replaced at one moment: a reader sees all of them or none.
     ///
@@ -33,11 +33,12 @@ impl<H: Host> Table<H> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::TableType`] of a bag; [`Error::KeyPosition`] for a value of the key,
-    /// [`Error::Position`] for one that the object or the default does not have;
-    /// [`Error::NotATuple`] and [`Error::NoKey`] for a default that is no object;
+    /// [`Error::TableType`] if the table is a bag; [`Error::KeyPosition`] if a position is that of
+    /// the key; [`Error::Position`] if the object or the default has no element at a position;
+    /// [`Error::NotATuple`] and [`Error::NoKey`] if the default is not an object of the table;
     /// [`Error::TooLarge`] if the object would be larger than the workspace's
-    /// [limit](Workspace::limit); [`Error::Busy`]; [`Error::Storage`]. Nothing has changed then.
+    /// [limit](Workspace::limit); [`Error::Busy`]; [`Error::Storage`]. A failed call changes
+    /// nothing.
     pub fn update_element<'t>(
         &self,
         key: H::Term<'t>,
@@ -71,7 +72,7 @@ impl<H: Host> Table<H> {
         Ok(found)
     }
 
-    /// The index of a position that may be changed.
+    /// Returns the index of a position that may be changed.
     pub(crate) fn index_to_change(&self, position: usize) -> Result<usize, Error> {
         match position.checked_sub(1) {
             None => Err(Error::Position),
@@ -80,15 +81,15 @@ impl<H: Host> Table<H> {
         }
     }
 
-    /// Changes the object of a key, or a default object. `change` builds the new object in the
-    /// builder it is given and says which of its elements is a counter, or leaves the old one. Not
-    /// called if there is no object and no default, or if the object is larger than the workspace's
-    /// limit says.
+    /// Changes the object of a key, or a default object. `change` either builds the new object in
+    /// the builder that it gets, and returns which of its elements is a counter, or keeps the old
+    /// object. It is not called if the key has no object and there is no default, or if the object
+    /// exceeds the limit of the workspace.
     ///
-    /// `change` is called under the lock of the key if it has few `parts`, and else, or if it
-    /// returns [`Error::TooLarge`] because the new object has more words than it is told, while the
-    /// key alone is held. Then, and while the default object is encoded, the thread is not pinned,
-    /// unless the caller is.
+    /// If the change has few `parts`, `change` is called under the lock of the key. If it has many,
+    /// or if the call under the lock returns [`Error::TooLarge`] because the new object exceeds the
+    /// given number of words, `change` is called while only the key is held. The thread is not
+    /// pinned then, nor while the default object is encoded, unless the caller is pinned.
     pub(crate) fn update_object<T: HostTerm<Host = H>>(
         &self,
         key: T,
@@ -102,8 +103,9 @@ impl<H: Host> Table<H> {
         done
     }
 
-    /// Does what [`update_short`](crate::store::Store::update_short) does, but pins by itself, and
-    /// not while the key alone is held. If `begins_alone`, the key is held at once.
+    /// Changes a key like [`update_short`](crate::store::Store::update_short), but pins only for
+    /// the attempt under the lock, and not while only the key is held. If `begins_alone`, holds the
+    /// key from the start.
     pub(crate) fn update_pinned_shortly(
         &self,
         key: &[u8],
@@ -135,7 +137,7 @@ impl<H: Host> Table<H> {
         if let Some(default) = default {
             self.check_object(default)?;
             work.image.encode_object_within(default, work.words_left)?;
-            // The default object may bring any key; the one it is inserted under counts.
+            // The default object may have any key; the call inserts it under `key`.
             let own_key = [(self.key_index, NewValue::Term(key))];
             let (image, most) = (work.image.object(), work.words_left);
             work.second.replace_elements_within(image, &own_key, most)?;
@@ -166,7 +168,7 @@ impl<H: Host> Table<H> {
             if is_long && !alone {
                 return None;
             }
-            // Goes on if the object stays.
+            // The counter is restarted on drop if the object stays.
             let stopped = current.map(counter_cell::stop);
             let changed = match current {
                 Some(current) => edit(LookupResult::new(current).first(unpacked), image, most),
@@ -208,7 +210,7 @@ impl<H: Host> Table<H> {
     }
 }
 
-/// A change of one key that is made while the key alone is held.
+/// A change of one key that is made while only this key is held.
 struct Alone<'a, 'd, H: Host>(&'a mut DecidePinnedShortly<'d, H>);
 
 pub(crate) type DecidePinnedShortly<'d, H> =
@@ -224,19 +226,19 @@ impl<H: Host> BatchPlan<Rec<H>, RecordBox<Values<H>>> for Alone<'_, '_, H> {
     }
 }
 
-/// The fate of an object.
+/// The result of changing an object.
 pub(crate) enum Becomes {
     /// The object stays as it is.
     Same,
-    /// Another one.
+    /// A new object replaces the old one.
     New {
-        /// The element of the new one that shall be a counter which changes in place: a small
-        /// integer.
+        /// The element of the new object that becomes a counter that changes in place; its value is
+        /// a small integer.
         counter: Option<usize>,
     },
 }
 
-/// An element that must be there.
+/// Returns an element that must exist.
 pub(crate) fn element<H: Host>(
     object: Object<'_, H>,
     index: usize,

@@ -36,8 +36,8 @@ pub struct CounterOp {
     pub position: usize,
     /// The number that is added.
     pub increment: Integer,
-    /// A limit, and the value the counter takes when it would pass the limit: when the sum is above
-    /// it, or below it for a negative increment.
+    /// A limit, and the value that the counter takes when it would pass the limit: when the sum is
+    /// above the limit, or below it for a negative increment.
     pub wrap: Option<(Integer, Integer)>,
 }
 
@@ -52,7 +52,8 @@ impl CounterOp {
         })
     }
 
-    /// Does what [`apply`](CounterOp::apply) does, if no number of more than 64 bits is involved.
+    /// Applies the change like [`apply`](CounterOp::apply), if all numbers involved have at most 64
+    /// bits.
     #[inline]
     fn apply_small(&self, value: i64) -> Option<i64> {
         let Integer::Small(increment) = self.increment else {
@@ -73,7 +74,7 @@ impl CounterOp {
         }
     }
 
-    /// The number of words of the integers, which says how long it takes to apply it.
+    /// Returns the number of words of the integers, a measure of the time that the change takes.
     fn parts(&self) -> usize {
         let wrap = self.wrap.as_ref();
         let wrap = wrap.map_or(0, |(limit, reset)| limit.words() + reset.words());
@@ -90,14 +91,13 @@ impl CounterOp {
 
 impl<H: Host> Table<H> {
     /// Changes one counter of the object of a key and returns its new value. If the key is missing,
-    /// `default` is inserted with the key in the place of its own, and its counter is changed.
-    /// Changes nothing if it fails.
+    /// inserts `default`, with its key replaced by `key`, and changes its counter. A failed call
+    /// changes nothing.
     ///
-    /// From the second change of the same counter on, as long as the object is not replaced and the
-    /// value fits 60 bits, it is changed in place: without a lock and without allocation.
+    /// The second and later changes of the same counter happen in place, without a lock and without
+    /// allocation, as long as the object is not replaced and the value fits 60 bits.
     ///
-    /// Atomic: of any number of concurrent changes none is lost, and each returns the value at its
-    /// moment.
+    /// Concurrent changes are atomic: none is lost, and each returns the value at its moment.
     ///
     /// ```
     /// # use ats::{CounterOp, Table, TableType, TermHost, Workspace};
@@ -114,9 +114,9 @@ impl<H: Host> Table<H> {
     /// ```
     ///
     /// # Errors
-    /// Those of [`update_element`](Table::update_element); [`Error::BadKey`] if the key is missing
-    /// and there is no default; [`Error::NotAnInteger`] if the element is none;
-    /// [`Error::SystemLimit`] if the value would have more bits than an integer may have.
+    /// The errors of [`update_element`](Table::update_element); [`Error::BadKey`] if the key is
+    /// missing and there is no default; [`Error::NotAnInteger`] if the element is not an integer;
+    /// [`Error::SystemLimit`] if the value would have more bits than an integer can have.
     pub fn update_one_counter<'t>(
         &self,
         key: H::Term<'t>,
@@ -157,7 +157,7 @@ impl<H: Host> Table<H> {
         result
     }
 
-    /// The counter that changes in place, if there is one and it is this element.
+    /// Returns the counter that changes in place, if this element is one.
     #[inline]
     pub(crate) fn counter_at<'g>(
         &'g self,
@@ -169,7 +169,7 @@ impl<H: Host> Table<H> {
             return None;
         }
         let store = self.store(guard);
-        // Queries of an earlier moment read what is there.
+        // Queries of an earlier moment need the old value, so a new record must replace it.
         if store.is_read() {
             return None;
         }
@@ -178,9 +178,9 @@ impl<H: Host> Table<H> {
         Counter::of(record).filter(|counter| counter.index == index)
     }
 
-    /// Applies changes to the counters of the object of a key, in order and as one, and returns the
-    /// new values. If the key is missing, `default` is inserted with the key in the place of its
-    /// own, and its counters are changed. Changes nothing if it fails.
+    /// Applies changes to the counters of the object of a key, in order and atomically, and returns
+    /// the new values. If the key is missing, inserts `default`, with its key replaced by `key`,
+    /// and changes its counters. A failed call changes nothing.
     ///
     /// Replaces the object; for a single change see
     /// [`update_one_counter`](Table::update_one_counter). O(size of the object + operations * log
@@ -207,7 +207,7 @@ impl<H: Host> Table<H> {
     /// ```
     ///
     /// # Errors
-    /// Those of [`update_one_counter`](Table::update_one_counter).
+    /// The errors of [`update_one_counter`](Table::update_one_counter).
     pub fn update_counter<'t>(
         &self,
         key: H::Term<'t>,
@@ -255,16 +255,17 @@ impl<H: Host> Table<H> {
     }
 }
 
-/// For each operation the last one before it on the same counter. O(operations * log operations).
+/// Returns for each operation the index of the last earlier operation on the same counter.
+/// O(operations * log operations).
 fn earlier_ones(ops: &[CounterOp]) -> Vec<Option<usize>> {
-    // Of a few, looking through them is quicker than sorting them.
+    // A linear search through few operations is quicker than a sort.
     if ops.len() <= 8 {
         let one_before =
             |at: usize| (ops[..at].iter()).rposition(|op| op.position == ops[at].position);
         return (0..ops.len()).map(one_before).collect();
     }
     let mut by_position: Vec<usize> = (0..ops.len()).collect();
-    // Stable, so that those of one counter stay in order.
+    // The sort is stable, so the operations on one counter stay in order.
     by_position.sort_by_key(|at| ops[*at].position);
     let mut earlier = vec![None; ops.len()];
     for pair in by_position.windows(2) {
@@ -275,8 +276,8 @@ fn earlier_ones(ops: &[CounterOp]) -> Vec<Option<usize>> {
     earlier
 }
 
-/// The values after each operation. An operation on a counter that an earlier one has changed goes
-/// on from there. O(elements of the object + operations).
+/// Returns the value after each operation. An operation on a counter that an earlier operation has
+/// changed starts with the changed value. O(elements of the object + operations).
 fn new_values<H: Host>(
     object: Object<'_, H>,
     ops: &[CounterOp],

@@ -1,4 +1,4 @@
-//! Deleting objects, and taking them. Each operation is atomic.
+//! Deletion of objects, with or without returning them. Each operation is atomic.
 
 use crate::bag::{self, Buffers, Rules, TooMany};
 use crate::counter_cell;
@@ -20,7 +20,7 @@ use ats_term::term::TermBuilder;
 impl<H: Host> Table<H> {
     /// Removes all objects of a key.
     ///
-    /// All of them go at one moment. O(log n) in tables with order, else O(1).
+    /// All objects are removed at one moment. O(log n) in tables with order, else O(1).
     ///
     /// ```
     /// # use ats::{Table, TableType, TermHost, Workspace};
@@ -45,10 +45,10 @@ impl<H: Host> Table<H> {
         done
     }
 
-    /// Removes all objects of a key and returns them, unless they are larger than the workspace's
-    /// [limit](Workspace::limit) says. Those of a key that has very many are not counted in words.
+    /// Removes all objects of a key and returns them, unless they exceed the workspace's
+    /// [limit](Workspace::limit). The objects of a large bag do not count towards the limit.
     ///
-    /// The objects are those that were there at the moment of their removal.
+    /// Returns the objects as of the moment of their removal.
     ///
     /// ```
     /// # use ats::{Table, TableType, TermHost, Workspace};
@@ -65,7 +65,8 @@ impl<H: Host> Table<H> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::TooLarge`] if they are; then they stay. [`Error::Busy`]; [`Error::Storage`].
+    /// [`Error::TooLarge`] if the objects exceed the limit; then they stay. [`Error::Busy`];
+    /// [`Error::Storage`].
     pub fn take<'g, 't>(
         &'g self,
         key: H::Term<'t>,
@@ -85,7 +86,8 @@ impl<H: Host> Table<H> {
                 taken = Err(Error::TooLarge);
                 return bag::keep();
             }
-            // What is returned must be what was there at the end.
+            // The caller gets the object as of its removal, so the counter must not change any
+            // more.
             counter_cell::stop(record).for_ever();
             taken = Ok(Some(found));
             bag::remove()
@@ -94,15 +96,16 @@ impl<H: Host> Table<H> {
         taken
     }
 
-    /// Removes the first or the last object of a table with order, if there is one, and returns it.
-    /// At the moment of its removal no object has a key before it, or behind it. O(log n).
+    /// Removes the first or the last object of a table with order, if the table has any, and
+    /// returns it. At the moment of the removal no other object has a lower key, or a higher key.
+    /// O(log n).
     ///
-    /// Of types without order it is some object, of a bag the oldest of some key; none only if no
-    /// object was there throughout the call. O(1), amortised, besides what it costs to take one
-    /// object of those of a key.
+    /// A table without order removes any object; a bag without order removes the oldest object of
+    /// any key. It returns `None` only if no object was present throughout the call. O(1),
+    /// amortised, plus the cost of removing one object of a key.
     ///
-    /// Refuses to take one of objects that are larger than the workspace's
-    /// [limit](Workspace::limit) says.
+    /// Refuses to remove an object if the objects of its key exceed the workspace's
+    /// [limit](Workspace::limit).
     ///
     /// ```
     /// # use ats::{End, Table, TableType, TermHost, Workspace};
@@ -121,7 +124,7 @@ impl<H: Host> Table<H> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::TooLarge`] if it refuses; [`Error::Busy`]; [`Error::Storage`].
+    /// [`Error::TooLarge`] if the call refuses; [`Error::Busy`]; [`Error::Storage`].
     pub fn take_end<'g>(
         &'g self,
         end: End,
@@ -145,11 +148,13 @@ impl<H: Host> Table<H> {
                 taken = Err(Error::TooLarge);
                 return bag::keep();
             }
-            // What is returned must be what was there at the end.
+            // The caller gets the object as of its removal, so the counter must not change any
+            // more.
             counter_cell::stop(record).for_ever();
             taken = Ok(Some(Taken { found, of_key }));
             match is_bag {
-                // SAFETY: this is the decision of `update_end`, which is as that of `update_bag`.
+                // SAFETY: this is the decision of `update_bag_end`, whose contract is that of
+                // `update_bag`.
                 true => unsafe {
                     let rules = self.bag_rules(store.is_read());
                     rules.delete_end(record.key(), record, of_key, &mut work.bag)
@@ -161,10 +166,10 @@ impl<H: Host> Table<H> {
         taken
     }
 
-    /// Removes the object that is equal (`=:=`) to this one; a `duplicate_bag` may hold several,
-    /// which all go. O(log objects of the key) for each.
+    /// Removes all objects that are equal (`=:=`) to this one; only a duplicate bag can hold
+    /// several. O(log objects of the key) for each.
     ///
-    /// All of them go at one moment.
+    /// All of them are removed at one moment.
     ///
     /// ```
     /// # use ats::{Table, TableType, TermHost, Workspace};
@@ -179,8 +184,8 @@ impl<H: Host> Table<H> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NotATuple`] and [`Error::NoKey`] for a term that is no object of the table;
-    /// [`Error::TooLarge`] if it is larger than the workspace's [limit](Workspace::limit);
+    /// [`Error::NotATuple`] and [`Error::NoKey`] if the term is not an object of the table;
+    /// [`Error::TooLarge`] if it exceeds the workspace's [limit](Workspace::limit);
     /// [`Error::Busy`]; [`Error::Storage`].
     pub fn delete_object<'t>(
         &self,
@@ -191,12 +196,12 @@ impl<H: Host> Table<H> {
             .map(|_| ())
     }
 
-    /// Does what [`delete_object`](Table::delete_object) does, unless very many would go: false, if
-    /// they are more than
-    /// `most`, and nothing has changed. For callers that must return quickly.
+    /// Removes objects like [`delete_object`](Table::delete_object), if there are at most `most` of
+    /// them. Otherwise returns `false` and changes nothing. Meant for callers that must return
+    /// quickly.
     ///
     /// # Errors
-    /// Those of [`delete_object`](Table::delete_object).
+    /// The errors of [`delete_object`](Table::delete_object).
     pub fn delete_object_if_few<'t>(
         &self,
         object: H::Term<'t>,
@@ -220,8 +225,8 @@ impl<H: Host> Table<H> {
         done
     }
 
-    /// Removes the object that was encoded, as
-    /// [`delete_object_if_few`](Table::delete_object_if_few) says.
+    /// Removes the objects that equal the encoded object, for
+    /// [`delete_object_if_few`](Table::delete_object_if_few).
     fn delete_encoded<T: HostTerm<Host = H>>(
         &self,
         most: usize,
@@ -247,8 +252,8 @@ impl<H: Host> Table<H> {
                 let Some(current) = current else {
                     return bag::keep();
                 };
-                // SAFETY: this closure is the decision of `update_bag`, was given `current`, and
-                // answers with the result (LARGE-1).
+                // SAFETY: this closure is the decision of `update_bag`, gets `current` from it, and
+                // returns the result (LARGE-1).
                 let decided = unsafe {
                     (self.bag_rules(store.is_read())).delete_object(key, current, unwanted, bag)
                 };
@@ -296,14 +301,14 @@ impl<H: Host> Table<H> {
     }
 }
 
-/// The deletion of equal objects of a key of a bag that takes long, while the key is held.
+/// A long deletion of equal objects of a key of a bag, while only the key is held.
 struct Deleting<'a, H: Host> {
     rules: Rules,
     key: &'a [u8],
     unwanted: Object<'a, H>,
     most: usize,
     buffers: &'a mut Buffers<H>,
-    /// `true` if there were not too many.
+    /// `true` unless there were too many.
     done: bool,
 }
 
@@ -328,16 +333,16 @@ impl<H: Host> BatchPlan<Rec<H>, RecordBox<Values<H>>> for Deleting<'_, H> {
     }
 }
 
-/// An object that was [taken](Table::take_end).
+/// An object that [`take_end`](Table::take_end) has removed.
 #[derive(Clone, Copy)]
 pub struct Taken<'g, H: Host> {
     found: LookupResult<'g, H>,
-    /// The end of the key's objects that was taken.
+    /// The end of the key's objects from which the object was removed.
     of_key: End,
 }
 
 impl<'g, H: Host> Taken<'g, H> {
-    /// The object, as it was when it was removed.
+    /// Returns the object as of its removal.
     pub fn object<'b>(&self, unpacked: &'b mut UnpackBuffer) -> Object<'b, H>
     where
         'g: 'b,
@@ -350,7 +355,7 @@ impl<'g, H: Host> Taken<'g, H> {
 }
 
 impl Taken<'_, TermHost> {
-    /// The object as an owned term. O(its size).
+    /// Returns the object as an owned term. O(its size).
     pub fn to_term(&self) -> Term {
         let (mut builder, mut scratch, mut unpacked) =
             (TermBuilder::new(), Scratch::new(), UnpackBuffer::new());

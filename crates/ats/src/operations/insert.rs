@@ -1,4 +1,4 @@
-//! Inserting an object. Each operation is atomic.
+//! Insertion of an object. Each operation is atomic.
 
 use crate::bag::{self, NewObject};
 use crate::error::Error;
@@ -11,31 +11,31 @@ use ats_sync::Guard;
 use ats_term::TermRef;
 use ats_term::image::{Host, HostTerm};
 
-/// An object of more words is not encoded while the thread is pinned, since nothing is freed
-/// meanwhile: so many take a few hundred microseconds. Smaller ones are, so that the place of the
-/// key can be fetched from memory at the same time.
+/// Largest object, in words, that is encoded while the thread is pinned. Nothing is freed
+/// meanwhile, and so many words take a few hundred microseconds. A smaller object is encoded while
+/// the position of its key is fetched from memory.
 pub(crate) const PINNED_WORDS: usize = 1 << 14;
 
-/// The outcome of an attempt to encode an object.
+/// The result of an attempt to encode an object.
 pub(crate) enum Encoded {
-    /// Key and image are made.
+    /// Key and image are encoded.
     Small,
-    /// Only the key is.
+    /// Only the key is encoded.
     Large,
 }
 
-/// The fate of an insert if the key is in the table.
+/// Effect of an insert if the table has the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExistingKey {
-    /// The object is written: in the place of the old one, or, in a bag, beside it.
+    /// The object is written: it replaces the old object, or, in a bag, joins it.
     Accepted,
     /// Nothing is written.
     Refused,
 }
 
 impl<H: Host> Table<H> {
-    /// Inserts an object. In sets it replaces the one with the same key; a bag that has an equal
-    /// object stays as it is.
+    /// Inserts an object. In a set it replaces the object with the same key. A `bag` that has an
+    /// equal object stays unchanged.
     ///
     /// Readers see the old object or the new one. O(log n) in an `ordered_set`, else O(1), besides
     /// the size of the object.
@@ -46,25 +46,25 @@ impl<H: Host> Table<H> {
     /// # let table = Table::<TermHost>::new(TableType::Set, 1);
     /// # let mut work = Workspace::new();
     /// table.insert(&Term::from(("pear", 40)), &mut work)?;
-    /// table.insert(&Term::from(("pear", 45)), &mut work)?; // in the place of the other
+    /// table.insert(&Term::from(("pear", 45)), &mut work)?; // replaces the other
     /// assert_eq!(table.len()?, 1);
     /// assert_eq!(table.insert(&Term::from(7), &mut work), Err(ats::Error::NotATuple));
     /// # Ok::<(), ats::Error>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::NotATuple`] and [`Error::NoKey`] for a term that is no object of the table;
-    /// [`Error::TooLarge`] if it is larger than the workspace's [limit](Workspace::limit);
-    /// [`Error::Busy`]; [`Error::Storage`]. Nothing has changed then.
+    /// [`Error::NotATuple`] and [`Error::NoKey`] if the term is not an object of the table;
+    /// [`Error::TooLarge`] if it exceeds the workspace's [limit](Workspace::limit);
+    /// [`Error::Busy`]; [`Error::Storage`]. A failed call changes nothing.
     pub fn insert<'t>(&self, object: H::Term<'t>, work: &mut Workspace<H>) -> Result<(), Error> {
         let work = work.lend();
         let done = self.insert_if(object, work, ExistingKey::Accepted);
         done.map(|_| ())
     }
 
-    /// Inserts an object unless there is one with the same key; says whether it did.
+    /// Inserts an object unless the table has one with the same key. Returns `true` if it did.
     ///
-    /// Of several threads that insert the same key at a time one does.
+    /// Of several threads that insert the same key concurrently, exactly one succeeds.
     ///
     /// ```
     /// # use ats::{Table, TableType, TermHost, Workspace};
@@ -77,7 +77,7 @@ impl<H: Host> Table<H> {
     /// ```
     ///
     /// # Errors
-    /// Those of [`insert`](Table::insert).
+    /// The errors of [`insert`](Table::insert).
     pub fn insert_new<'t>(
         &self,
         object: H::Term<'t>,
@@ -111,7 +111,7 @@ impl<H: Host> Table<H> {
         done
     }
 
-    /// Inserts the object that was encoded, in a set.
+    /// Inserts the encoded object, in a set.
     fn put_in_set<T: HostTerm<Host = H>>(
         &self,
         work: &mut Room<T>,
@@ -123,7 +123,7 @@ impl<H: Host> Table<H> {
         } = work;
         let store = self.store(guard);
         if existing == ExistingKey::Accepted {
-            // Made before the lock is taken.
+            // The record is made before the lock is taken, to keep the lock short.
             let new = self.record(key, image.take(), packer);
             store.put(key, new, guard)?;
             return Ok(true);
@@ -147,7 +147,7 @@ impl<H: Host> Table<H> {
         Ok(done)
     }
 
-    /// Inserts the object that was encoded, in a bag.
+    /// Inserts the encoded object, in a bag.
     fn put_in_bag<T: HostTerm<Host = H>>(
         &self,
         work: &mut Room<T>,
@@ -172,7 +172,7 @@ impl<H: Host> Table<H> {
             image,
             packer,
         };
-        // More is not copied under a lock.
+        // Copying more words takes too long for a lock.
         let Some(most) = SHORT_WORDS.checked_sub(object.object().len_words()) else {
             drop(guard);
             return self.insert_slowly(work, existing);
@@ -188,8 +188,8 @@ impl<H: Host> Table<H> {
                 is_quick = false;
                 return bag::keep();
             }
-            // SAFETY: this closure is the decision of `update_bag`, was given `current`, and
-            // answers with the result (LARGE-1).
+            // SAFETY: this closure is the decision of `update_bag`, gets `current` from it, and
+            // returns the result (LARGE-1).
             unsafe { (self.bag_rules(store.is_read())).insert(key, current, &mut object, bag) }
         })?;
         if !is_quick {
@@ -199,7 +199,7 @@ impl<H: Host> Table<H> {
         Ok(done)
     }
 
-    /// The rule by which objects are added to keys of a bag.
+    /// Returns the rule for adding objects to keys of a bag.
     pub(crate) fn add_rule(&self, existing: ExistingKey) -> AddRule {
         AddRule {
             distinct: self.table_type.is_distinct_bag(),
@@ -207,8 +207,8 @@ impl<H: Host> Table<H> {
         }
     }
 
-    /// Inserts a large object, of which the key has been encoded: image and record are made while
-    /// the thread is not pinned, unless the caller is.
+    /// Inserts a large object whose key has been encoded. Image and record are made while the
+    /// thread is not pinned, unless the caller is.
     #[cold]
     fn insert_large<T: HostTerm<Host = H>>(
         &self,
@@ -233,8 +233,8 @@ impl<H: Host> Table<H> {
         Ok(new.is_none())
     }
 
-    /// Makes the key of an object that is on its way to a store, and the image unless the object is
-    /// so large that the thread must not be pinned meanwhile.
+    /// Encodes the key of an object, and its image unless the object is too large to be encoded
+    /// while the thread is pinned.
     #[inline]
     pub(crate) fn encode_pinned<T: HostTerm<Host = H>>(
         &self,
@@ -244,7 +244,7 @@ impl<H: Host> Table<H> {
     ) -> Result<Encoded, Error> {
         self.check_object(object)?;
         self.make_key(object.element(self.key_index), work)?;
-        // While the image is made.
+        // The prefetch overlaps with encoding the image.
         self.store(guard).prefetch(&work.key);
         let most = work.words_left.min(PINNED_WORDS);
         match work
@@ -261,8 +261,8 @@ impl<H: Host> Table<H> {
     /// Checks that a term can be an object of this table.
     ///
     /// # Errors
-    /// [`Error::NotATuple`] if it is no tuple, [`Error::NoKey`] if it has no element at the
-    /// position of the key.
+    /// [`Error::NotATuple`] if the term is not a tuple, [`Error::NoKey`] if it has no element at
+    /// the position of the key.
     pub fn check_object<T: TermRef>(&self, object: T) -> Result<(), Error> {
         match object.kind() {
             ats_term::Kind::Tuple(arity) if arity > self.key_index => Ok(()),

@@ -1,4 +1,4 @@
-//! Reading by key.
+//! Reads by key.
 
 use crate::error::Error;
 use crate::lookup_result::LookupResult;
@@ -19,9 +19,9 @@ impl<H: Host> Table<H> {
         self.key_bytes_within(key, &mut work.key, work.words_left)
     }
 
-    /// The objects of a key, if there are any. O(log n) in an `ordered_set`, else O(1).
+    /// Returns the objects of a key, if it has any. O(log n) in an `ordered_set`, else O(1).
     ///
-    /// They are those of one moment, and stay readable as long as the guard.
+    /// The objects are those of one moment, and stay readable as long as the guard lives.
     ///
     /// ```
     /// # use ats::{Table, TableType, TermHost, Workspace};
@@ -39,7 +39,7 @@ impl<H: Host> Table<H> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Storage`] of a store of bytes that cannot read.
+    /// [`Error::Storage`] if a store of bytes cannot read.
     #[inline]
     pub fn lookup<'g, 't>(
         &'g self,
@@ -55,11 +55,11 @@ impl<H: Host> Table<H> {
         found
     }
 
-    /// Does what [`lookup`](Table::lookup) does, but refuses a key that takes more than the
-    /// workspace's [limit](Workspace::limit) says.
+    /// Looks up a key like [`lookup`](Table::lookup), but refuses a key that exceeds the
+    /// workspace's [limit](Workspace::limit).
     ///
     /// # Errors
-    /// [`Error::TooLarge`] if it refuses.
+    /// [`Error::TooLarge`] if the key exceeds the limit; the errors of [`lookup`](Table::lookup).
     #[inline]
     pub fn lookup_within<'g, 't>(
         &'g self,
@@ -74,10 +74,10 @@ impl<H: Host> Table<H> {
         found
     }
 
-    /// Does what [`lookup`](Table::lookup) does, by the bytes of the key.
+    /// Looks up a key like [`lookup`](Table::lookup), by its bytes.
     ///
     /// # Errors
-    /// [`Error::Storage`] of a store of bytes that cannot read.
+    /// [`Error::Storage`] if a store of bytes cannot read.
     #[inline]
     pub fn lookup_bytes<'g>(
         &'g self,

@@ -1,4 +1,4 @@
-//! Inserting several objects as one.
+//! Atomic insertion of several objects.
 
 use crate::bag::{Buffers, Rules, is_quick};
 use crate::error::Error;
@@ -14,19 +14,18 @@ use ats_store::{Bags, BatchPlan};
 use ats_term::image::{Host, HostTerm, Stored};
 use std::ops::Range;
 
-/// The number of groups that need no allocation.
+/// Number of groups that need no allocation.
 const FEW: usize = 16;
-/// Objects that are encoded under one guard, and records written under one.
+/// Number of objects that are encoded under one guard, and of records that are written under one.
 const PIECE: usize = ats_mem::batch::PIECE;
 
 impl<H: Host> Table<H> {
     /// Inserts all objects at one moment: every reader sees all of them or none. Of several objects
-    /// with the same key a set keeps the last. Takes O(n log n) for n objects, and locks only the
-    /// keys it changes.
+    /// with the same key a set keeps the last one. Takes O(n log n) for n objects, and locks only
+    /// the keys it changes.
     ///
-    /// However long the list is, the thread is pinned for some hundred objects at a time, if it is
-    /// not before the call; and what takes long for one key is done without a lock that other keys
-    /// share.
+    /// The thread is pinned for at most some hundred objects at a time, unless the caller is
+    /// pinned. A long change of one key does not hold a lock that other keys share.
     ///
     /// ```
     /// # use ats::{Table, TableType, TermHost, Workspace};
@@ -40,7 +39,8 @@ impl<H: Host> Table<H> {
     /// ```
     ///
     /// # Errors
-    /// Those of [`insert`](Table::insert), for any of the objects. Nothing has changed then.
+    /// The errors of [`insert`](Table::insert), for any of the objects. A failed call changes
+    /// nothing.
     pub fn insert_many<'t>(
         &self,
         objects: impl Iterator<Item = H::Term<'t>>,
@@ -51,11 +51,11 @@ impl<H: Host> Table<H> {
             .map(|_| ())
     }
 
-    /// Inserts all objects at one moment, unless there is an object with the key of one of them;
-    /// says whether it did. As [`insert_many`](Table::insert_many) otherwise.
+    /// Inserts all objects at one moment, unless the table has the key of one of them. Returns
+    /// `true` if it did. Otherwise the same as [`insert_many`](Table::insert_many).
     ///
     /// # Errors
-    /// Those of [`insert_many`](Table::insert_many).
+    /// The errors of [`insert_many`](Table::insert_many).
     pub fn insert_many_new<'t>(
         &self,
         objects: impl Iterator<Item = H::Term<'t>>,
@@ -72,7 +72,7 @@ impl<H: Host> Table<H> {
         existing: ExistingKey,
     ) -> Result<bool, Error> {
         let mut many = std::mem::replace(&mut work.many, SortedBatch::new());
-        // Counts down, since the limit is for all objects together.
+        // The limit is for all objects together, so `prepare` counts down.
         let limit = work.words_left;
         let prepared = self.prepare(terms, &mut many, work);
         work.limit(limit);
@@ -96,7 +96,7 @@ impl<H: Host> Table<H> {
         for (at, term) in terms.enumerate() {
             let is_piece = at % PIECE == 0 || words > PINNED_WORDS;
             if is_piece {
-                // Objects that others have retired can be freed before the next piece.
+                // Objects that other threads have retired can be freed before the next piece.
                 (guard, words) = (None, 0);
             }
             let pinned = guard.get_or_insert_with(ats_sync::pin);
@@ -109,19 +109,19 @@ impl<H: Host> Table<H> {
             work.words_left = work.words_left.saturating_sub(steps);
             words += steps;
         }
-        // A million keys are sorted for long, and whoever takes all objects waits for guards.
+        // Sorting a million keys takes long, and callers of `take_all` wait for guards.
         drop(guard);
         many.sort();
         Ok(())
     }
 
-    /// The object that was just encoded, with its key.
+    /// Returns a record of the encoded object, with its key.
     fn record_of<T: HostTerm<Host = H>>(&self, work: &mut Room<T>) -> RecordBox<Values<H>> {
         self.record(&work.key, work.image.take(), &mut work.packer)
     }
 
-    /// Inserts the object that was just encoded into a bag, holding its key while that is done: for
-    /// what takes too long to be done under a lock.
+    /// Inserts the encoded object into a bag while only its key is held, because the change takes
+    /// too long for a lock.
     #[cold]
     pub(crate) fn insert_slowly<T: HostTerm<Host = H>>(
         &self,
@@ -183,7 +183,7 @@ impl<H: Host> Table<H> {
 }
 
 impl<H: Host> Table<H> {
-    /// Adds objects of a bag to a store that has the others of their keys elsewhere.
+    /// Adds objects of a bag to a store that keeps each object of a key in its own record.
     fn add_many(
         &self,
         records: &ByteStore<H>,
@@ -206,7 +206,7 @@ impl<H: Host> Table<H> {
     }
 }
 
-/// The writing of the objects.
+/// The batch that writes the objects.
 struct Writing<'a, H: Host> {
     is_bag: bool,
     rules: Rules,
@@ -218,8 +218,8 @@ struct Writing<'a, H: Host> {
 }
 
 impl<H: Host> Writing<'_, H> {
-    /// Returns `true` if the objects of a bag with this index are added so quickly that it may be
-    /// done under a lock.
+    /// Returns `true` if the objects of the group with this index can be added to a bag quickly
+    /// enough for a lock.
     fn is_quick(&self, index: usize, current: Option<&Rec<H>>) -> bool {
         let group = &self.objects[self.groups[index].clone()];
         let added = group.iter().filter_map(|object| object.record.as_deref());
@@ -247,14 +247,14 @@ impl<H: Host> BatchPlan<Rec<H>, RecordBox<Values<H>>> for Writing<'_, H> {
         let group = &self.objects[self.groups[index].clone()];
         let added = group.iter().filter_map(|object| object.record.as_ref());
         let added = added.map(|record| single(record));
-        // A change that can be undone takes nothing over.
+        // The change can be undone, so it takes over no nodes of the old version.
         let (change, _) = (self.rules).insert_many(self.keys[index], current, added, self.buffers);
         change
     }
 }
 
-/// The object of a record that was made of one, whatever the type of its table.
+/// Returns the only object of a newly made record, for a table of any type.
 fn single<H: Host>(record: &Rec<H>) -> Stored<'_, H> {
-    // SAFETY: what was built for this host, and the record keeps what it owns.
+    // SAFETY: the words were built for this host, and the record keeps their resources.
     unsafe { Stored::from_words(record.value()) }
 }

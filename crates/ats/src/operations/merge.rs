@@ -1,10 +1,10 @@
-//! Merging a value into an element of an object, atomically.
+//! Atomic merges of a value into an element of an object.
 //!
-//! [`ats_merge`] tells what a merge is. Sums, minima and maxima of small integers are changed in
-//! place, as counters are (see [`counter_cell`]); everything else makes a new object under the lock
-//! of the key, if it is [short](crate::lock_budget), or while the key alone is held. The operand is
-//! made an image before that. If the merged value [counts as missing](Merge::is_absent), the object
-//! is removed.
+//! [`ats_merge`] defines merges. Sums, minima and maxima of small integers are changed in place,
+//! like counters (see [`counter_cell`]). Every other merge makes a new object, under the lock of
+//! the key if it is [short](crate::lock_budget), otherwise while only the key is held. The operand
+//! is encoded before that. If the merged value [counts as missing](Merge::is_absent), the object is
+//! removed.
 
 use crate::counter_cell;
 use crate::error::Error;
@@ -22,7 +22,7 @@ use ats_term::image::{Host, HostTerm, ImageBuilder, ImageRef, NIL, NewValue, Obj
 use ats_term::term_ref::is_larger;
 use ats_term::{Kind, TermRef, Zeros};
 
-/// The value of an element, on its way to the caller.
+/// The merged value of an element, as passed to the caller.
 #[derive(Clone, Copy)]
 pub enum MergedValue<'a, H> {
     /// A small integer.
@@ -31,47 +31,48 @@ pub enum MergedValue<'a, H> {
     Term(ImageRef<'a, H>),
 }
 
-/// An operand on its way into an element of an object.
+/// A merge of an operand into an element of an object.
 #[derive(Clone, Copy)]
 pub struct Merging<'a, T> {
     /// The key of the object.
     pub key: T,
     /// The position of the element, from 1.
     pub position: usize,
-    /// The value that is merged into it, as the later one.
+    /// The value that is merged into the element, as the later one.
     pub operand: T,
     /// The merge.
     pub merge: &'a Merge,
-    /// The object that is inserted if the key is missing, with the key in the place of its own.
+    /// The object that is inserted if the key is missing, with its key replaced by `key`.
     pub default: Option<T>,
-    /// The moment at which the key is locked.
+    /// The time at which the key is locked.
     pub locking: Locking,
 }
 
-/// The moment at which the key of an object is locked into which a value is merged.
+/// The time at which a merge locks the key of the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Locking {
-    /// Before anything is merged: quick if values are small. Other writers of this key wait
-    /// meanwhile, or get [`Error::Busy`].
+    /// The key is locked before the merge, which is quick for small values. Other writers of this
+    /// key wait meanwhile, or get [`Error::Busy`].
     First,
-    /// After the merged object was made, so that no writer of this key waits while large values are
-    /// merged. If the object has changed meanwhile it begins again, a few times.
+    /// The key is locked after the merged object was made, so that no writer of this key waits
+    /// while large values are merged. If the object has changed meanwhile, the merge is repeated, a
+    /// few times.
     AfterMerging,
 }
 
 impl<H: Host> Table<H> {
-    /// Merges an operand into an element of the object of a key, at one moment, and has `read` look
-    /// at what that became.
+    /// Merges an operand into an element of the object of a key, atomically, and passes the merged
+    /// value to `read`.
     ///
-    /// If the key is missing, the default is inserted, and the operand merged into it. Without a
-    /// default a pair of the key and the operand is inserted, if that is an object of this table
-    /// with the operand at the position; else the key must be there. Changes nothing if it fails.
-    /// `read` may be called under a lock, and several times, and must not use the table.
+    /// If the key is missing, inserts the default, and merges the operand into it. Without a
+    /// default it inserts a pair of the key and the operand, if that is an object of this table
+    /// with the operand at the position; otherwise the key must exist. A failed call changes
+    /// nothing. `read` may be called under a lock, and several times, and must not use the table.
     ///
-    /// If what the element became counts as missing, there is no object of the key afterwards.
+    /// If the merged value counts as missing, the key has no object afterwards.
     ///
-    /// As fast as a counter for sums, minima and maxima of small integers; else O(size of the
-    /// object).
+    /// Sums, minima and maxima of small integers are as fast as a counter; other merges take O(size
+    /// of the object).
     ///
     /// ```
     /// # use ats::{Locking, Merge, Merging, Table, TableType, TermHost, Workspace};
@@ -99,10 +100,10 @@ impl<H: Host> Table<H> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::TableType`] of a bag; [`Error::KeyPosition`] and [`Error::Position`] for a position
-    /// that is the key's, or that the object does not have; [`Error::BadKey`] if the key is missing
-    /// and nothing can be inserted; [`Error::Operand`] and [`Error::Element`] for a value that is
-    /// not of the kind of the merge; [`Error::SystemLimit`]; [`Error::TooLarge`] if the object
+    /// [`Error::TableType`] if the table is a bag; [`Error::KeyPosition`] if the position is the
+    /// key's; [`Error::Position`] if the object has no element there; [`Error::BadKey`] if the key
+    /// is missing and nothing can be inserted; [`Error::Operand`] and [`Error::Element`] if a value
+    /// is not of the kind of the merge; [`Error::SystemLimit`]; [`Error::TooLarge`] if the object
     /// would be larger than the workspace's [limit](Workspace::limit); [`Error::Busy`];
     /// [`Error::Storage`].
     pub fn merge<'t, R>(
@@ -138,7 +139,7 @@ impl<H: Host> Table<H> {
         merged
     }
 
-    /// [`merge`](Table::merge) where no counter is changed in place.
+    /// Merges by making a new object, for [`merge`](Table::merge).
     fn merge_objects<T: HostTerm<Host = H>, R>(
         &self,
         merging: Merging<'_, T>,
@@ -166,7 +167,7 @@ impl<H: Host> Table<H> {
             spell_out(merge, self.zeros, &mut work.second, &mut work.third, most)?;
         }
         let place = Place { index, merge };
-        // In a store of bytes no record is the same when it is read again.
+        // A store of bytes returns a new record at each read, so records cannot be compared.
         if locking == Locking::AfterMerging && !self.has_byte_store {
             for _ in 0..ATTEMPTS {
                 if let Some(result) = self.merge_and_exchange(place, work, &read) {
@@ -177,9 +178,10 @@ impl<H: Host> Table<H> {
         self.merge_as_image(place, default, work, read)
     }
 
-    /// Merges the operand that stands behind the key in `work.second` into the object of the key,
-    /// and puts the result in its place if that is still the same object. `None` if it is not, or
-    /// if there is no object of which the lock of the key is not needed to make another one.
+    /// Merges the operand, which follows the key in `work.second`, into the object of the key
+    /// without the lock, and replaces the object if it is still the same. Returns `None` if the
+    /// object has changed, if the key is missing, or if the object has a counter, which needs the
+    /// lock.
     fn merge_and_exchange<T: HostTerm<Host = H>, R>(
         &self,
         place: Place<'_>,
@@ -201,7 +203,7 @@ impl<H: Host> Table<H> {
             Ok(seen) => seen?,
             Err(error) => return Some(Err(error)),
         };
-        // An object with a counter changes where it is, unless that is stopped.
+        // A counter changes in place unless it is stopped, which needs the lock.
         if counter_cell::Counter::of(seen).is_some() {
             return None;
         }
@@ -221,8 +223,8 @@ impl<H: Host> Table<H> {
         if let Change::Keep = made {
             return Some(result);
         }
-        // While the thread is pinned no other record can be where this one is, and a record that
-        // has no counter never changes: so the same record is the same object.
+        // The guard ensures that no other record gets the address of this one, and a record without
+        // a counter never changes: so the same address means the same object.
         let mut is_same = false;
         let exchanged = store.update(key, guard, &mut |current| {
             is_same = current.is_some_and(|current| std::ptr::eq(current, seen));
@@ -237,7 +239,8 @@ impl<H: Host> Table<H> {
         }
     }
 
-    /// Merges an operand into a counter that changes in place, if there is one and that can be.
+    /// Merges an operand into a counter that changes in place, if the element is one and the merge
+    /// can be done in place.
     #[inline]
     fn merge_in_place<T: TermRef>(
         &self,
@@ -260,7 +263,7 @@ impl<H: Host> Table<H> {
         counter.update(|value| change(value, operand))
     }
 
-    /// Merges the operand that stands behind the key in `work.second`.
+    /// Merges the operand, which follows the key in `work.second`.
     fn merge_as_image<T: HostTerm<Host = H>, R>(
         &self,
         place: Place<'_>,
@@ -342,7 +345,7 @@ impl<H: Host> Table<H> {
     }
 }
 
-/// Replaces the second element of a pair by what it is when nothing was there before.
+/// Replaces the second element of a pair by its [expanded](Merge::expand) form.
 fn spell_out<T: HostTerm>(
     merge: &Merge,
     zeros: Zeros,
@@ -363,42 +366,43 @@ fn spell_out<T: HostTerm>(
     Ok(())
 }
 
-/// The number of times that values are merged without holding the key. After that it is held, so
-/// that there is an end.
+/// Number of merges without holding the key. After that many, the key is held, so that the call
+/// ends.
 const ATTEMPTS: usize = 3;
 
-/// A value that is merged, and its place.
+/// An element of an object, and the merge that applies to it.
 #[derive(Clone, Copy)]
 struct Place<'a> {
-    /// The element, from 0.
+    /// The index of the element, from 0.
     index: usize,
     merge: &'a Merge,
 }
 
 impl Place<'_> {
-    /// Returns `true` if it may take long to merge this value with another one.
+    /// Returns `true` if a merge with this value may take long.
     fn is_long_with<H: Host>(&self, value: ImageRef<'_, H>) -> bool {
         (self.merge.is_of_collections() || self.merge.needs_comparison())
             && is_larger(value, SHORT_WORDS)
     }
 }
 
-/// Makes objects with a merged element.
+/// A builder of objects with a merged element.
 struct Making<'a, H: Host> {
     table: &'a Table<H>,
     place: Place<'a>,
     key: &'a [u8],
     packer: &'a mut Packer,
-    /// Words that an object may have.
+    /// Maximum number of words of an object.
     most: usize,
-    /// `true` if other keys wait. Then what takes long is [`Error::TooLarge`].
+    /// `true` if other keys wait for the lock. Then a merge that takes long fails with
+    /// [`Error::TooLarge`].
     under_lock: bool,
 }
 
 type MadeChange<H> = Change<crate::value::Values<H>>;
 
 impl<H: Host> Making<'_, H> {
-    /// Merges into the object of a record, of which the caller has locked the key, or has it alone.
+    /// Merges into the object of a record. The caller has locked or holds the key.
     fn merge_onto<T: HostTerm<Host = H>, R>(
         &mut self,
         current: &Rec<H>,
@@ -411,7 +415,7 @@ impl<H: Host> Making<'_, H> {
         if self.under_lock && lock_budget::is_long(current) {
             return Err(Error::TooLarge);
         }
-        // Goes on if the object stays.
+        // The counter is restarted on drop if the object stays.
         let stopped = counter_cell::stop(current);
         let object = LookupResult::new(current).first(unpacked);
         let result = self.merge_onto_object(object, pair, false, builder, made, read);
@@ -421,8 +425,8 @@ impl<H: Host> Making<'_, H> {
         result
     }
 
-    /// Merges the second element of `pair` into an object, which also gets the first one as its key
-    /// if `replaces_key`.
+    /// Merges the second element of `pair` into an object. If `replaces_key`, the first element of
+    /// `pair` becomes the key of the object.
     fn merge_onto_object<T: HostTerm<Host = H>, R>(
         &mut self,
         object: Object<'_, H>,

@@ -1,10 +1,10 @@
 //! Objects by their place in the order of the keys.
 //!
-//! A tree that knows how many objects its nodes have tells a place, as of one moment, in
-//! microseconds. So a call asks it for that [at once](ats_mem::Ordered::skip_at_once). If it does
-//! not know enough, the call has it count, in slices, which change nothing but what it knows, and
-//! asks again. Writers may undo that as fast as it is done, and lists may be on their way all the
-//! time. Then the call begins a query and walks over the objects of its moment.
+//! A tree whose nodes know the number of their objects finds a place, as of one moment, in
+//! microseconds. So a call first tries to find the place [at once](ats_mem::Ordered::skip_at_once).
+//! If counts are missing, the call has the tree count, in slices, which change only the counts, and
+//! tries again. Writers may invalidate counts as fast as they are made, and lists may be in
+//! progress all the time. Then the call begins a query and walks over the objects of its moment.
 
 use crate::error::Error;
 use crate::lookup_result::LookupResult;
@@ -18,15 +18,16 @@ use ats_term::image::Host;
 use std::ops::ControlFlow;
 use std::ptr;
 
-/// The state of a call that passes over objects, from one slice to the next.
+/// The state of a call that skips objects, from one slice to the next.
 pub struct Passage<H: Host> {
-    /// Objects passed in the slices before.
+    /// Number of objects that earlier slices have passed.
     passed: usize,
-    /// The end of the range that is left, if there have been any.
+    /// The lower end of the range that is left, or the upper end on the way down, if there was an
+    /// earlier slice.
     bound: Option<Vec<u8>>,
-    /// The number of times that the range was counted.
+    /// Number of times that the range was counted.
     countings: u32,
-    /// The moment of the walk.
+    /// The moment of the walk, if one was begun.
     moment: Option<Moment<H>>,
 }
 
@@ -37,7 +38,7 @@ impl<H: Host> Default for Passage<H> {
 }
 
 impl<H: Host> Passage<H> {
-    /// That of a call that begins.
+    /// Returns the state of a call that begins.
     #[must_use]
     pub fn new() -> Self {
         Passage {
@@ -48,7 +49,7 @@ impl<H: Host> Passage<H> {
         }
     }
 
-    /// The moment of the walk, unless the table has got another store since.
+    /// Returns the moment of the walk, unless the table has got another store since.
     fn moment_of(&mut self, store: &Store<H>) -> Option<When> {
         let is_of_store = |moment: &Moment<H>| ptr::eq(moment.store(), store);
         if self
@@ -63,25 +64,25 @@ impl<H: Host> Passage<H> {
 }
 
 impl<H: Host> Table<H> {
-    /// Passes over `most` objects of a range, or all if they are not more, from its low end upwards
-    /// or from its high end downwards, and comes to the next: so it counts them, or finds the n-th.
-    /// Asks `pause` now and then, and returns [`Skipped::Paused`] if that breaks. Then another call
-    /// with the same arguments goes on.
+    /// Skips `most` objects of a range, or all if there are no more, from its low end upwards or
+    /// from its high end downwards, and returns the next object: so it counts them, or finds the
+    /// n-th. Calls `pause` now and then, and returns [`Skipped::Paused`] if that breaks. Then
+    /// another call with the same arguments continues.
     ///
     /// The objects are those of one moment between the begin of the first call and the end of the
     /// last, if the table is in memory, or a snapshot: objects that are inserted as one count
     /// together. A table in a [store of bytes](Table::on_store) is read slice by slice.
     ///
-    /// O(log n) for each part of the table that has a lock of its own, of which there are few
-    /// unless many writers fight. Parts that no call has counted before are counted first. O(n) if
-    /// lists of objects are written all the time, and of a snapshot. Of a bag the next object is
-    /// the [`nth`](LookupResult::nth) of its key, in the direction, with the number beside it. A
-    /// counter in it that changes in place may be newer.
+    /// O(log n) for each part of the table with its own lock; a table has few such parts unless
+    /// many writers contend. Parts without counts are counted first. O(n) for a snapshot, or if
+    /// lists of objects are written all the time. In a bag, the next object is the
+    /// [`nth`](LookupResult::nth) of its key in the direction, where n is the number that is
+    /// returned with it. A counter in it that changes in place may be newer.
     ///
     /// # Errors
     /// [`Error::TableType`] if the table has no order, [`Error::Storage`] if its store fails,
-    /// [`Error::Ended`] of a snapshot that has ended, [`Error::Busy`] if a thread that must not
-    /// wait for long would have to.
+    /// [`Error::Ended`] if the snapshot has ended, [`Error::Busy`] if the thread must not wait for
+    /// long, and would have to.
     pub fn skip<'g>(
         &'g self,
         key_range: KeyRange<'_>,
@@ -123,7 +124,7 @@ impl<H: Host> Table<H> {
                     passage.passed += skipped;
                     passage.bound = Some(bound.clone());
                 }
-                // The range is counted, but not as of one moment.
+                // All parts are counted now, but not as of one moment.
                 _ if counts => {
                     passage.passed = 0;
                     continue;
@@ -138,7 +139,8 @@ impl<H: Host> Table<H> {
         }
     }
 
-    /// Number of objects in a range: all of [`skip`](Table::skip), without pauses.
+    /// Returns the number of objects in a range: those that [`skip`](Table::skip) passes, without
+    /// pauses.
     ///
     /// ```
     /// # use ats::{KeyRange, Table, TableType, TermHost, Workspace};
@@ -157,7 +159,7 @@ impl<H: Host> Table<H> {
     /// ```
     ///
     /// # Errors
-    /// Like [`skip`](Table::skip).
+    /// The errors of [`skip`](Table::skip).
     pub fn count(&self, key_range: KeyRange<'_>) -> Result<usize, Error> {
         let guard = ats_sync::pin();
         let go_on = &mut || ControlFlow::Continue(());
@@ -171,14 +173,15 @@ impl<H: Host> Table<H> {
                 go_on,
             )? {
                 Skipped::All(count) => count,
-                // There is no room in memory for so many objects, and `go_on` never pauses.
+                // Memory has no room for so many objects, and `go_on` never pauses.
                 Skipped::At(..) | Skipped::Paused { .. } => usize::MAX,
             },
         )
     }
 
-    /// The object at a place of a range, from 0, on the way up or down: [`skip`](Table::skip)
-    /// without pauses. It is the [`nth`](LookupResult::nth) of its key, with the number beside it.
+    /// Returns the object at a place of a range, from 0, counted upwards or downwards:
+    /// [`skip`](Table::skip) without pauses. The object is the [`nth`](LookupResult::nth) of its
+    /// key, where n is the number that is returned with it.
     ///
     /// ```
     /// # use ats::{Direction, KeyRange, Table, TableType, TermHost, Workspace};
@@ -196,7 +199,7 @@ impl<H: Host> Table<H> {
     /// ```
     ///
     /// # Errors
-    /// Like [`skip`](Table::skip).
+    /// The errors of [`skip`](Table::skip).
     pub fn nth<'g>(
         &'g self,
         key_range: KeyRange<'_>,

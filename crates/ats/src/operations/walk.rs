@@ -1,4 +1,4 @@
-//! Walking from key to key, and through slots.
+//! Walks from key to key, and through slots.
 
 use crate::error::Error;
 use crate::lookup_result::LookupResult;
@@ -11,41 +11,42 @@ use ats_term::image::Host;
 use std::cell::Cell;
 use std::ops::ControlFlow;
 
-/// A key that a walk has come to.
+/// A key that a walk has reached.
 pub enum NextKey<'g, H: Host> {
-    /// This integer.
+    /// The key is this integer.
     Integer(i64),
-    /// That of the object, or the objects, of this key.
+    /// The key of these objects.
     Of(LookupResult<'g, H>),
 }
 
 impl<H: Host> Table<H> {
-    /// The first key in the order of the table.
+    /// Returns the first key in the order of the table.
     ///
-    /// Linearizable with changes of keys: no object that was there throughout the call is passed
-    /// over. O(log n) in tables with order, else O(1), amortised.
+    /// Linearizable with changes of keys: no object that was present throughout the call is
+    /// skipped. O(log n) in tables with order, else O(1), amortised.
     ///
     /// # Errors
-    /// [`Error::Storage`] of a store of bytes that cannot read.
+    /// [`Error::Storage`] if a store of bytes cannot read.
     pub fn first<'g>(&'g self, guard: &'g Guard) -> Result<Option<LookupResult<'g, H>>, Error> {
         self.record_of_step(self.store(guard).beside(None, Direction::Up, guard)?)
     }
 
-    /// The last key in the order of the table; in tables without order, the same as the first.
+    /// Returns the last key in the order of the table; in tables without order, the same as the
+    /// first.
     ///
     /// See [`first`](Table::first).
     ///
     /// # Errors
-    /// [`Error::Storage`] of a store of bytes that cannot read.
+    /// [`Error::Storage`] if a store of bytes cannot read.
     pub fn last<'g>(&'g self, guard: &'g Guard) -> Result<Option<LookupResult<'g, H>>, Error> {
         self.record_of_step(self.store(guard).beside(None, Direction::Down, guard)?)
     }
 
-    /// The key after the one with these bytes. Tables without order refuse keys they do not hold,
-    /// unless they were there when the table was fixed.
+    /// Returns the key after the key with these bytes. Tables without order refuse absent keys,
+    /// unless the key was present when the table was fixed.
     ///
-    /// No key that was there throughout the call is passed over. O(log n) in tables with order,
-    /// else O(1).
+    /// No key that was present throughout the call is skipped. O(log n) in tables with order, else
+    /// O(1).
     ///
     /// ```
     /// # use ats::{Table, TableType, TermHost, Workspace};
@@ -66,8 +67,8 @@ impl<H: Host> Table<H> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::BadKey`] if a table without order does not know the key; [`Error::Storage`] of a
-    /// store of bytes that cannot read.
+    /// [`Error::BadKey`] if a table without order does not know the key; [`Error::Storage`] if a
+    /// store of bytes cannot read.
     pub fn next<'g>(
         &'g self,
         key: &[u8],
@@ -77,10 +78,11 @@ impl<H: Host> Table<H> {
         self.record_of_step(store.beside(Some(key), Direction::Up, guard)?)
     }
 
-    /// The key before the one with these bytes; in tables without order, as [`next`](Table::next).
+    /// Returns the key before the key with these bytes. Tables without order return the key after
+    /// it, like [`next`](Table::next).
     ///
     /// # Errors
-    /// Those of [`next`](Table::next).
+    /// The errors of [`next`](Table::next).
     pub fn prev<'g>(
         &'g self,
         key: &[u8],
@@ -90,12 +92,12 @@ impl<H: Host> Table<H> {
         self.record_of_step(store.beside(Some(key), Direction::Down, guard)?)
     }
 
-    /// The key next to the one with these bytes, in a direction; in tables without order, the one
-    /// after it. As [`next`](Table::next) and [`prev`](Table::prev), but an object is only looked
-    /// at if its key cannot be told without it.
+    /// Returns the next key in a direction, like [`next`](Table::next) and [`prev`](Table::prev),
+    /// but reads an object only if its key cannot be decoded without it. Tables without order
+    /// return the key after the key with these bytes.
     ///
     /// # Errors
-    /// Those of [`next`](Table::next).
+    /// The errors of [`next`](Table::next).
     pub fn next_key<'g>(
         &'g self,
         key: &[u8],
@@ -126,11 +128,12 @@ impl<H: Host> Table<H> {
         }
     }
 
-    /// Visits keys in the order of the table, after the one with these bytes (all, if `None`),
-    /// until `visit` breaks. Not a snapshot. On tables without order, fix the table for the whole
-    /// of a walk that consists of several calls.
+    /// Visits keys in the order of the table, after the key with these bytes (all keys if `None`),
+    /// until `visit` breaks. A walk is not a snapshot. A table without order must be fixed
+    /// throughout a walk of several calls.
     ///
-    /// A key that is there throughout is visited once, one that is missing throughout is not.
+    /// A key that is present throughout is visited once, a key that is absent throughout is not
+    /// visited.
     ///
     /// ```
     /// # use ats::{Table, TableType, TermHost, Workspace};
@@ -150,7 +153,7 @@ impl<H: Host> Table<H> {
     /// ```
     ///
     /// # Errors
-    /// Those of [`next`](Table::next), for the key to begin behind.
+    /// The errors of [`next`](Table::next), for the key in `after`.
     pub fn scan<'g>(
         &'g self,
         after: Option<&[u8]>,
@@ -167,12 +170,12 @@ impl<H: Host> Table<H> {
     }
 
     /// Visits the keys of slot `index`, from 0. The slots divide the table: each object is in one
-    /// of them, and while the table is fixed an object that stays, stays in its slot. In an
-    /// `ordered_set` slot `index` is the object at that place; see [`nth`](Table::nth). In an
-    /// ordered bag the objects of a key are in the slot of the place of the oldest one.
+    /// slot, and an object that stays in a fixed table stays in its slot. In an `ordered_set` slot
+    /// `index` is the object at that place; see [`nth`](Table::nth). In an ordered bag the objects
+    /// of a key are in the slot of the place of the oldest object.
     ///
     /// # Errors
-    /// [`Error::Storage`] of a store of bytes that cannot read.
+    /// [`Error::Storage`] if a store of bytes cannot read.
     pub fn slot<'g>(
         &'g self,
         index: usize,
