@@ -1,13 +1,13 @@
 //! Running match specifications on tables.
 //!
-//! A [`Query`] is a compiled specification together with the plan of what a table has to read for
-//! it. It is run in slices: each does about as much as fits in its [time](Slice), and leaves a
-//! [`Cursor`] from which the next one goes on. A cursor is plain data and holds nothing of the
-//! table, so the caller that runs a query may stop at any time without any effect on other threads.
+//! A [`Query`] is a compiled specification together with a plan: the parts of a table that it
+//! reads. It is run in slices: each does about as much work as fits in its [time](Slice), and
+//! leaves a [`Cursor`] from which the next slice continues. A cursor is plain data and holds no
+//! part of the table, so the caller may stop a query at any time without any effect on other
+//! threads.
 //!
-//! That a table without order need not be fixed between slices follows from how it is
-//! [walked](ats_mem::Records::walk): in an order that does not depend on its layout, from
-//! behind any key.
+//! A table without order need not be fixed between slices, because a [walk](ats_mem::Records::walk)
+//! follows an order that does not depend on the layout of the table, and can begin behind any key.
 //!
 //! ```
 //! use ats::select::{Cursor, Progress, Query, Runner, Selection, Slice};
@@ -18,7 +18,7 @@
 //! use std::ops::ControlFlow;
 //! use std::sync::Arc;
 //!
-//! /// A program that is no process of the Erlang VM.
+//! /// A program that is not a process of the Erlang VM.
 //! struct NoProcess;
 //!
 //! fn word(text: &str) -> u64 {

@@ -1,17 +1,18 @@
-//! Deleting and replacing what a query finds.
+//! Deletion and replacement of the objects that a query finds.
 //!
-//! A query is run without locks, so what it finds is only a candidate. It is looked at again under
-//! the lock of its key, or if that may take long while the key alone is held, and is changed there.
-//! A record never changes, except for its counter; if the same one is still there, its object need
-//! not be looked at again.
+//! A query runs without locks, so the objects it finds are only candidates. The program runs a
+//! second time for each candidate, under the lock of its key, or while only the key is held if that
+//! may take long, and the object is changed there. A record never changes, except for its counter;
+//! so if the same record is still present, the program need not run again.
 //!
-//! A query of one moment finds candidates as of the moment, and changes those that nothing has
-//! written since: of a bag, the objects of a key that are among those of the moment. What it
-//! changes it does not come to again, so its own changes keep nothing for it:
-//! [`Provided::update_by`](ats_mem::Provided::update_by). A query without moment changes each
-//! object atomically, as it saw it or as it has become.
+//! A query of one moment finds candidates as of the moment, and changes objects that have not been
+//! written since; in a bag, objects of the key that also existed at the moment. It does not reach a
+//! changed object again, so its own changes keep no old versions for it:
+//! [`Provided::update_by`](ats_mem::Provided::update_by). A query without a moment changes each
+//! object atomically, in its found or its current version.
 //!
-//! Candidates are gathered a few at a time, since a walk must not change what it walks through.
+//! Candidates are collected in small batches, since a walk must not change the part of the table
+//! that it visits.
 
 use super::cursor::{At, Cursor, Progress};
 use super::query::{Query, Step};
@@ -33,51 +34,51 @@ use ats_store::Direction;
 use ats_sync::Guard;
 use ats_term::image::{Form, Host, Object};
 
-/// Candidates gathered before they are changed; fewer if they are large.
+/// Number of candidates that are collected before they are changed; fewer if they are large.
 const BATCH: usize = 32;
-/// The number of words of a large object that count as a further candidate.
+/// Number of words of a large object that count as a further candidate.
 const WORDS: usize = 256;
-/// A program of more bytes is not run under a lock that other keys share.
+/// Largest program, in bytes, that runs under a lock that other keys share.
 const LONG_PROGRAM: usize = 1 << 15;
 
-/// The work of one slice of a change.
+/// The result of one slice of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Changed {
-    /// Number of objects changed.
+    /// Number of changed objects.
     pub objects: usize,
-    /// The progress: done, or not. If not, and nothing was changed, then perhaps because a key is
-    /// held by a change of several keys: other threads should have their turn.
+    /// The progress of the query. If it is not done and no object was changed, a change of several
+    /// keys may hold a key: the caller should let other threads run.
     pub progress: Progress,
 }
 
-/// A key of which objects are to be changed.
+/// A key with objects that are to be changed.
 struct Candidate<'g, H: Host> {
     record: &'g Rec<H>,
-    /// Of a key with many objects: the positions of those.
+    /// The positions of these objects, if the key is a large bag.
     positions: Option<Vec<u64>>,
-    /// The spot at which it was found: [`Spot::from`].
+    /// The position from which the objects of the key were visited: [`Spot::from`].
     from: Option<u64>,
     step: usize,
     /// The number of the key in the slice: [`Slice::key`].
     number: u64,
-    /// The number of further candidates that it counts as, being large.
+    /// The number of further candidates that a large candidate counts as.
     weight: usize,
 }
 
-/// The use of candidates.
+/// The change of candidates.
 #[derive(Clone, Copy)]
 enum Action {
     Delete,
     Replace,
 }
 
-/// Called with the objects that were deleted, each after that.
+/// A callback that gets each object after its deletion.
 type Deleted<'a, H> = dyn FnMut(Object<'_, H>) + 'a;
 
 impl<H: Host> Table<H> {
-    /// Deletes objects for which the result of the query is `true`, for about a slice. Each is
-    /// deleted atomically. If there is a [moment](Selection::moment), these are objects of the
-    /// moment that have not been written since.
+    /// Deletes objects for which the result of the query is `true`, for about a slice. Each object
+    /// is deleted atomically. If the selection has a [moment](Selection::moment), only objects of
+    /// the moment that have not been written since are deleted.
     ///
     /// # Errors
     /// [`Error::Storage`] if the store of the table fails; [`Error::Ended`] if the moment has
@@ -93,14 +94,13 @@ impl<H: Host> Table<H> {
         self.select_take(selection, &mut |_| {})
     }
 
-    /// Does what [`select_delete`](Table::select_delete) does, and calls `taken` with each object
-    /// that was deleted, as it was then. So of several threads that take an object one gets it. The
-    /// objects of a key come in the order that [`select`](Table::select) reads them in;
-    /// [`Slice::key`] tells them from those of the next key, and slices end, as in
-    /// [`select`](Table::select).
+    /// Deletes objects like [`select_delete`](Table::select_delete), and calls `taken` with each
+    /// deleted object, as of its deletion. So of several threads that take an object exactly one
+    /// gets it. The objects of a key come in the order of [`select`](Table::select). [`Slice::key`]
+    /// tells them from those of the next key, and slices end as in [`select`](Table::select).
     ///
     /// # Errors
-    /// Like [`select_delete`](Table::select_delete).
+    /// The errors of [`select_delete`](Table::select_delete).
     ///
     /// # Panics
     /// If the query was made for another kind of table.
@@ -112,13 +112,15 @@ impl<H: Host> Table<H> {
         self.change_slice(Action::Delete, selection, taken)
     }
 
-    /// Replaces objects by the result of the query, if there is one, for about a slice. Each is
-    /// replaced atomically, and of a moment as [`select_delete`](Table::select_delete) says. A
-    /// result that is no object with the same key is ignored; see [`ats_match`] for how to know
-    /// beforehand that there is none. Not for a `bag`.
+    /// Replaces objects by the result of the query, if there is one, for about a slice. Each object
+    /// is replaced atomically. With a moment, only the objects that
+    /// [`select_delete`](Table::select_delete) would delete are replaced. A result that is not an
+    /// object with the same key is ignored; [`ats_match`] describes how to exclude such results
+    /// beforehand. A `bag` cannot be changed this way.
     ///
     /// # Errors
-    /// [`Error::TableType`] for a `bag`, and as [`select_delete`](Table::select_delete).
+    /// [`Error::TableType`] if the table is a `bag`, and the errors of
+    /// [`select_delete`](Table::select_delete).
     ///
     /// # Panics
     /// If the query was made for another kind of table.
@@ -144,7 +146,7 @@ impl<H: Host> Table<H> {
         let mut objects = 0;
         let mut candidates = Vec::new();
         if !selection.is_of(self.store(selection.guard)) {
-            // The table was cleared: nothing of the moment is left.
+            // The table was cleared, so it has no object of the moment any more.
             return Ok(Changed {
                 objects,
                 progress: Progress::Done,
@@ -158,7 +160,8 @@ impl<H: Host> Table<H> {
             let check = || selection.moment.map_or(Ok(()), Moment::check);
             let progress = match gathered.and_then(|progress| check().map(|()| progress)) {
                 Ok(progress) => progress,
-                // As below: the next slice looks again, and fails with nothing changed.
+                // The caller gets the number of changed objects first. The next slice meets the
+                // error again, before it changes an object.
                 Err(_) if objects > 0 => {
                     *selection.cursor = before;
                     return Ok(Changed {
@@ -173,7 +176,7 @@ impl<H: Host> Table<H> {
                 slice.set_key(candidate.number);
                 match self.change(action, candidate, is_long, selection, deleted) {
                     Ok(changed) => objects += changed,
-                    // The changes are told before the next slice fails.
+                    // The caller gets the number of changed objects before the next slice fails.
                     Err(error) if error == Error::Busy || objects > 0 => {
                         *selection.cursor = back_to(query, &candidates, at, before);
                         return Ok(Changed {
@@ -183,7 +186,7 @@ impl<H: Host> Table<H> {
                     }
                     Err(error) => return Err(error),
                 }
-                // Changing takes time, too.
+                // Changing an object takes time, too.
                 slice.weigh(candidate.weight * WORDS);
                 slice.tick();
             }
@@ -196,7 +199,7 @@ impl<H: Host> Table<H> {
         }
     }
 
-    /// Looks for candidates.
+    /// Collects candidates.
     fn gather<'g, 'a: 'g, E: Environment>(
         &'g self,
         action: Action,
@@ -265,16 +268,18 @@ impl<H: Host> Table<H> {
         if machine.gave_up() {
             return Err(Error::TooLarge);
         }
-        // What is looked at once more must come to an end.
+        // The second run of the program for a candidate has no limit, so that it ends with a
+        // result.
         machine.limit(usize::MAX);
         match progress {
-            // Objects that have to be merged first are changed by the one who merges them.
+            // Values that are not merged yet cannot be changed; the caller merges them and tries
+            // again.
             Progress::Pending => Err(Error::Storage(ats_store::Error::Pending)),
             progress => Ok(progress),
         }
     }
 
-    /// Changes a candidate, if it is still one. Returns the number of objects.
+    /// Changes the objects of a candidate that still qualify. Returns their number.
     fn change<E: Environment>(
         &self,
         action: Action,
@@ -316,7 +321,7 @@ impl<H: Host> Table<H> {
         };
         let key = candidate.record.key();
         let mut changed = 0;
-        // The deleted objects are looked at when the lock of the key is free again.
+        // The deleted objects are passed on after the lock of the key is released.
         let mut gone = None;
         if !self.table_type.is_bag() {
             store.update_short(key, by, guard, &mut |current, alone| {
@@ -370,16 +375,16 @@ impl<H: Host> Table<H> {
                 (among, is_ascending) = (None, true);
             }
             match action {
-                // SAFETY: this closure is the decision of `update_bag`, was given `current`, and
-                // answers with the result (LARGE-1).
+                // SAFETY: this closure is the decision of `update_bag`, gets `current` from it, and
+                // returns the result (LARGE-1).
                 Action::Delete => unsafe {
                     gone = Some(current);
                     let mut is_unwanted = |object: Object<'_, H>| rerun.is_true(object);
                     let (is_unwanted, places) = (&mut is_unwanted, &mut places);
                     rules.delete_selected(key, current, among, is_unwanted, places, bag)
                 },
-                // SAFETY: this closure is the decision of `update_bag`, was given `current`, and
-                // answers with the result (LARGE-1).
+                // SAFETY: this closure is the decision of `update_bag`, gets `current` from it, and
+                // returns the result (LARGE-1).
                 Action::Replace => unsafe {
                     let selected = Selected {
                         among,
@@ -391,7 +396,7 @@ impl<H: Host> Table<H> {
         })?;
         if let Some(before) = gone {
             changed = places.len();
-            // Positions that were gathered are in the order of the walk.
+            // The positions of a candidate are already in the order of the walk.
             let is_ascending = is_ascending || positions.is_none();
             if is_ascending && query.direction(cursor) == Direction::Down {
                 places.reverse();
@@ -411,8 +416,8 @@ impl Action {
     }
 }
 
-/// Looks for candidates among the objects of a key that has many. `is_meant` says how many further
-/// ones an object counts as.
+/// Collects candidates among the objects of a large bag. `is_meant` returns the number of further
+/// candidates that an object counts as.
 fn gather_positions<H: Host>(
     spot: &Spot<'_, H>,
     slice: &Slice,
@@ -429,8 +434,8 @@ fn gather_positions<H: Host>(
     })
 }
 
-/// The place of a candidate, all before which were changed. `before` is where the search for them
-/// began.
+/// Returns the cursor of a candidate before which all candidates were changed. `before` is the
+/// cursor at which the search for candidates began.
 fn back_to<H: Host>(
     query: &Query<H>,
     candidates: &[Candidate<'_, H>],
@@ -468,13 +473,12 @@ fn back_to<H: Host>(
 }
 
 impl<H: Host> Candidate<'_, H> {
-    /// Returns `true` if this record, which is in the store, is the one that was found.
+    /// Returns `true` if the current record of the key is the found record.
     fn is_in(&self, current: &Rec<H>) -> bool {
         std::ptr::eq(current, self.record)
     }
 
-    /// Returns `true` if the object of this record, which is in the store, is the one that was
-    /// found.
+    /// Returns `true` if the current object of the key is the found object.
     fn is_still(&self, current: &Rec<H>) -> bool {
         self.is_in(current) && !matches!(form(current), Form::Counted(_))
     }

@@ -1,48 +1,50 @@
-//! The place to which a query has come.
+//! The position of a query in a table.
 
 use ats_store::Direction;
 
 /// The progress of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// Everything has been read.
+    /// The query has read everything.
     Done,
-    /// Another slice shall go on at the cursor.
+    /// Another slice must continue at the cursor.
     More,
-    /// Another slice can go on at the cursor when the values of the next key have been merged; see
+    /// Another slice can continue at the cursor after the values of the next key were merged; see
     /// [`ats_store::Error::Pending`].
     Pending,
 }
 
-/// The place from which the next slice of a query goes on, as plain data: it can be kept for any
-/// time, copied, and written down. In a table that it was not made for it leads somewhere, but does
+/// The position at which the next slice of a query continues. It is plain data: it can be kept for
+/// any time, copied, and serialized. In another table it leads to an arbitrary position, but does
 /// no harm.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
     /// The direction in which an ordered table is read.
     pub direction: Direction,
-    /// The number of steps of the plan that are done.
+    /// The number of finished steps of the plan.
     pub step: usize,
-    /// The place in the next one.
+    /// The position in the next step.
     pub at: At,
 }
 
-/// A place within a step of a plan.
+/// A position within a step of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum At {
-    /// At its beginning.
+    /// The beginning of the step.
     #[default]
     Start,
-    /// Behind this key, in the direction of the cursor.
+    /// The position behind this key, in the direction of the cursor.
     Behind(Vec<u8>),
-    /// At the object of this key which has this position, or behind it; of a cursor down before it.
+    /// The object of this key with this position, or the next one; in the direction down, the
+    /// object before this position.
     Within(Vec<u8>, u64),
-    /// The place between keys at which a table without order was left.
+    /// The position between keys at which a walk left a table without order.
     Between(u64),
 }
 
 impl Cursor {
-    /// At the first key in a direction, if the table has an order; else at its beginning.
+    /// Returns a cursor at the first key in a direction if the table has an order, else at its
+    /// beginning.
     #[must_use]
     pub fn new(direction: Direction) -> Self {
         Cursor {
@@ -51,7 +53,7 @@ impl Cursor {
         }
     }
 
-    /// To the beginning of the next step.
+    /// Moves to the beginning of the next step.
     pub(super) fn advance(&mut self) {
         self.step += 1;
         self.at = At::Start;

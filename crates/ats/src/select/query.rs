@@ -1,4 +1,4 @@
-//! A specification, compiled and planned.
+//! Match specifications, compiled and planned.
 
 use super::cursor::Cursor;
 use crate::table::Table;
@@ -10,16 +10,16 @@ use ats_term::image::{Host, HostTerm};
 use ats_term::order::push_prefix_end;
 use std::sync::Arc;
 
-/// A compiled match specification, and what a table of a certain kind has to read for it.
+/// A compiled match specification, and the parts that it reads of a table of a certain kind.
 ///
-/// Immutable; it can be shared by threads, and used for every table of the same order and key
+/// A query is immutable. Threads can share it, and use it for every table of the same order and key
 /// position.
 pub struct Query<H: Host> {
     program: Arc<Program<H>>,
     kind: Kind,
-    /// The plan that follows from the specification, unless the caller has said what to read.
+    /// The plan derived from the specification, unless the caller has set the range.
     plan: Option<Plan>,
-    /// The part of the key that is fixed, if the only step of the plan follows from that alone.
+    /// The part of the key that is fixed, if it alone determines the only step of the plan.
     fixed: Option<FixedKey>,
     /// The part of a table that is read.
     access: Access,
@@ -27,7 +27,7 @@ pub struct Query<H: Host> {
     steps: Vec<Step>,
 }
 
-/// The facts on which a plan depends besides the specification.
+/// The properties of a table on which a plan depends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Kind {
     ordered: bool,
@@ -41,7 +41,8 @@ struct Kind {
 pub(super) enum Step {
     /// The key with these bytes.
     Point(Vec<u8>),
-    /// The keys from these bytes on, up to and without those. Of a table without order always all.
+    /// The keys from `from` on, up to but not including `to`. In a table without order always all
+    /// keys.
     Range { from: Vec<u8>, to: Option<Vec<u8>> },
 }
 
@@ -61,9 +62,9 @@ impl<H: Host> Query<H> {
         }
     }
 
-    /// Does what [`new`](Query::new) does, for a program whose literals can be exchanged by
-    /// [`exchange_literals`](Query::exchange_literals). Guards that are not about the key do not
-    /// limit what is read.
+    /// Plans a program whose literals can be exchanged by
+    /// [`exchange_literals`](Query::exchange_literals). Unlike in [`new`](Query::new), guards that
+    /// do not concern the key do not limit the part that is read.
     #[must_use]
     pub fn of_shape(program: Arc<Program<H>>, table: &Table<H>) -> Self {
         let kind = Kind::of(table);
@@ -88,9 +89,8 @@ impl<H: Host> Query<H> {
         query
     }
 
-    /// Puts the literals of a clause, which has the shape of the program, in the place of those
-    /// that the program has, and finds out what has to be read. Returns `false` if that cannot be
-    /// done, since the query or the program is in use elsewhere.
+    /// Replaces the literals of the program by those of a clause with the same shape, and plans
+    /// again. Returns `false` and changes nothing if the query or the program is in use elsewhere.
     #[must_use]
     pub fn exchange_literals(query: &mut Arc<Self>, shape: &Shape<H>) -> bool {
         Self::exchange(query, |program| {
@@ -99,9 +99,9 @@ impl<H: Host> Query<H> {
         })
     }
 
-    /// Does what [`exchange_literals`](Query::exchange_literals) does, for a clause that was not
-    /// taken apart. Returns `false` also if the clause has another shape, or if that cannot be told
-    /// without its image.
+    /// Replaces the literals like [`exchange_literals`](Query::exchange_literals), by those of a
+    /// clause that has not been analysed. Also returns `false` if the clause has another shape, or
+    /// if its shape cannot be determined without its image.
     #[must_use]
     #[inline]
     pub fn read_literals<T: HostTerm<Host = H>>(query: &mut Arc<Self>, clause: T) -> bool {
@@ -123,7 +123,7 @@ impl<H: Host> Query<H> {
         is_done
     }
 
-    /// Makes the steps anew, after literals were exchanged.
+    /// Computes the steps again, after literals were exchanged.
     fn locate(&mut self) {
         let Some(fixed) = &self.fixed else {
             let plan = self.kind.plan(&self.program);
@@ -149,8 +149,8 @@ impl<H: Host> Query<H> {
         }
     }
 
-    /// The query that reads just the keys of an ordered table from these bytes on, up to and
-    /// without those, if given, whatever the specification says.
+    /// Returns a query that reads exactly the keys of an ordered table from `from` on, up to but
+    /// not including `to`, if given. The range replaces the plan of the specification.
     #[must_use]
     pub fn within(
         program: Arc<Program<H>>,
@@ -172,19 +172,20 @@ impl<H: Host> Query<H> {
         }
     }
 
-    /// The part of a table that is read.
+    /// Returns the part of a table that is read.
     #[must_use]
     pub fn access(&self) -> Access {
         self.access
     }
 
-    /// Returns `true` if at most one key is read: one slice does that at one moment in any case.
+    /// Returns `true` if the query reads at most one key. Then each slice reads it as of one
+    /// moment.
     #[must_use]
     pub fn reads_one_key(&self) -> bool {
         matches!(&self.steps[..], [] | [Step::Point(_)])
     }
 
-    /// The plan as text, one line for each step, in Erlang's syntax.
+    /// Returns the plan as text, one line for each step, in Erlang's syntax.
     #[must_use]
     pub fn show_plan(&self) -> String {
         let made = self.fixed.as_ref().map(|_| self.kind.plan(&self.program));
@@ -196,7 +197,7 @@ impl<H: Host> Query<H> {
         }
     }
 
-    /// The compiled specification.
+    /// Returns the compiled specification.
     #[must_use]
     pub fn program(&self) -> &Arc<Program<H>> {
         &self.program
@@ -212,7 +213,7 @@ impl<H: Host> Query<H> {
         assert!(self.fits(table), "the query is for another kind of table");
     }
 
-    /// The step that a cursor has come to, if it is not at the end.
+    /// Returns the step that a cursor has reached, unless it is at the end.
     pub(super) fn step(&self, cursor: &Cursor) -> Option<&Step> {
         let last = self.steps.len().checked_sub(1)?;
         match self.direction(cursor) {
@@ -225,7 +226,7 @@ impl<H: Host> Query<H> {
         self.kind.ordered
     }
 
-    /// The direction in which keys, and the objects of a key, are read.
+    /// Returns the direction in which keys, and the objects of a key, are read.
     pub(super) fn direction(&self, cursor: &Cursor) -> Direction {
         match self.kind.ordered {
             true => cursor.direction,

@@ -1,4 +1,4 @@
-//! Running a query, and what it takes.
+//! Runs of queries, and the state that they need.
 
 use super::cursor::{Cursor, Progress};
 use super::query::Query;
@@ -17,7 +17,7 @@ use ats_term::Zeros;
 use ats_term::image::{Host, ImageBuilder, Object, Packer};
 use std::ops::ControlFlow;
 
-/// The buffers for running queries. Keep one per thread.
+/// Scratch buffers for running queries. Each thread should keep one.
 pub struct Runner<H: Host> {
     pub(super) machine: Machine<H>,
     pub(super) unpacked: UnpackBuffer,
@@ -28,7 +28,7 @@ pub struct Runner<H: Host> {
 }
 
 impl<H: Host> Runner<H> {
-    /// For tables with this rule for zeros. Does not allocate.
+    /// Returns buffers for tables with this rule for zeros. Does not allocate.
     #[must_use]
     pub const fn new(zeros: Zeros) -> Self {
         Runner {
@@ -40,8 +40,8 @@ impl<H: Host> Runner<H> {
         }
     }
 
-    /// Gives back what was made and not stored, and buffers that something huge blew up. For after
-    /// each use.
+    /// Releases objects that were built and not stored, and buffers that a huge object has
+    /// enlarged. Called after each use.
     pub fn tidy(&mut self) {
         self.machine.tidy();
         self.unpacked.tidy();
@@ -51,27 +51,27 @@ impl<H: Host> Runner<H> {
     }
 }
 
-/// A query on its way through a table: what all slices of it take.
+/// A run of a query on a table: the arguments of its slices.
 pub struct Selection<'a, H: Host, E> {
     /// The query.
     pub query: &'a Query<H>,
-    /// The place to which it has come. A slice goes on from there, and leaves it where the next one
-    /// begins.
+    /// The position of the query. A slice begins there, and moves it to the begin of the next
+    /// slice.
     pub cursor: &'a mut Cursor,
-    /// The runner of its program.
+    /// The buffers for running the program.
     pub runner: &'a mut Runner<H>,
-    /// The answers about the process and the node that run it.
+    /// The source of facts about the process and the node that run the query.
     pub environment: &'a E,
-    /// The time that this slice may take.
+    /// The time limit of this slice.
     pub slice: &'a Slice,
-    /// The guard that keeps objects which others remove meanwhile.
+    /// The guard that keeps objects alive that other threads remove meanwhile.
     pub guard: &'a Guard,
-    /// The moment that is read, if it is one. All slices take the same.
+    /// The moment that the query reads, if any. All slices must have the same.
     pub moment: Option<&'a Moment<H>>,
 }
 
 impl<'a, H: Host, E> Selection<'a, H, E> {
-    /// The store that is read, and the moment.
+    /// Returns the store that is read, and the moment.
     pub(super) fn source<'g>(&self, table: &'g Table<H>) -> (&'g Store<H>, When)
     where
         'a: 'g,
@@ -84,8 +84,8 @@ impl<'a, H: Host, E> Selection<'a, H, E> {
 }
 
 impl<H: Host, E> Selection<'_, H, E> {
-    /// Returns `true` if this store, which the table has now, is the one whose moment is read, if
-    /// one is: if the table was not cleared since.
+    /// Returns `true` if `store`, the current store of the table, is the store of the moment, or if
+    /// the selection has no moment. It is another store if the table was cleared since.
     pub(super) fn is_of(&self, store: &Store<H>) -> bool {
         let is_of = |moment: &Moment<H>| std::ptr::eq(moment.store(), store);
         self.moment.is_none_or(is_of)
@@ -94,18 +94,19 @@ impl<H: Host, E> Selection<'_, H, E> {
 
 impl<H: Host> Table<H> {
     /// Runs a query on the objects from the cursor on, until the slice is over or `each`, which
-    /// gets the results, breaks. Of a key that has few objects all are read, even so.
+    /// gets the results, breaks. If a key has few objects, all of them are read, even then.
     ///
     /// Shows the table as of one moment, if one is given; else each key as of the moment at which
-    /// it is visited. An object that is in the table throughout all slices is met exactly once; the
-    /// objects of a key come oldest first, or if an ordered table is read downwards, newest first.
-    /// [`Slice::key`] tells, while `each` runs, the objects of one key from those of the next. A
-    /// slice whose cursor is among the objects of a key ends with the last of them.
+    /// it is visited. An object that is in the table throughout all slices is read exactly once.
+    /// The objects of a key come oldest first, or newest first if an ordered table is read
+    /// downwards. While `each` runs, [`Slice::key`] tells the objects of one key from those of the
+    /// next. A slice whose cursor is among the objects of a key ends with the last of these
+    /// objects.
     ///
     /// # Errors
-    /// [`Error::Storage`] if the store of the table fails. The cursor stays where it was, but
-    /// results may have been given. [`Error::TooLarge`] if an object would take more than the
-    /// [limit](Slice::with_limit) of the slice; then the cursor and results mean nothing.
+    /// [`Error::Storage`] if the store of the table fails. The cursor stays at its position, but
+    /// `each` may have got results. [`Error::TooLarge`] if an object would take more than the
+    /// [limit](Slice::with_limit) of the slice; then the cursor and the results are meaningless.
     ///
     /// # Panics
     /// If the query was made for another kind of table.
@@ -151,8 +152,8 @@ impl<H: Host> Table<H> {
     }
 }
 
-/// Visits the objects of a key. `one` says whether to stop: if the objects have positions, at once,
-/// else when all were visited.
+/// Visits the objects of a key. `one` returns `true` to stop: at once if the objects have
+/// positions, otherwise after all of them.
 #[inline]
 pub(super) fn visit_objects<H: Host>(
     spot: &Spot<'_, H>,
@@ -177,7 +178,7 @@ pub(super) fn visit_objects<H: Host>(
     next
 }
 
-/// Visits the objects of a key that have positions, until `one` says to stop.
+/// Visits the objects of a key that have positions, until `one` returns `true`.
 pub(super) fn visit_positions<H: Host>(
     spot: &Spot<'_, H>,
     unpacked: &mut UnpackBuffer,

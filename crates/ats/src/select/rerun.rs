@@ -1,4 +1,4 @@
-//! Looking at an object once more, where it is changed.
+//! The second run of a program on an object, just before its change.
 
 use crate::bag::{NewObject, Replace, Replacement};
 use crate::lookup_result::LookupResult;
@@ -10,7 +10,7 @@ use ats_mem::Change;
 use ats_term::image::{Host, ImageBuilder, NoImage, Object, Packer};
 use ats_term::{Kind, TermRef};
 
-/// The program on its second run, under the lock of a key, or while the key alone is held.
+/// The second run of a program, under the lock of a key, or while only the key is held.
 pub(super) struct Rerun<'a, H: Host, E> {
     pub(super) table: &'a Table<H>,
     pub(super) program: &'a Program<H>,
@@ -18,9 +18,9 @@ pub(super) struct Rerun<'a, H: Host, E> {
     pub(super) machine: &'a mut Machine<H>,
     pub(super) image: &'a mut ImageBuilder<RunTerm<'static, H>>,
     pub(super) packer: &'a mut Packer,
-    /// Words that a new object may have.
+    /// Maximum number of words of a new object.
     pub(super) most: usize,
-    /// `true` if the last one had more, and was given up.
+    /// `true` if the last new object had more words, and was abandoned.
     pub(super) is_too_large: bool,
 }
 
@@ -41,7 +41,8 @@ impl<H: Host, E: Environment> Rerun<'_, H, E> {
         }
     }
 
-    /// `unchanged` becomes 1 if the object is to be replaced by itself.
+    /// Computes the replacement of the object. Sets `unchanged` to 1 if the object is replaced by
+    /// itself.
     pub(super) fn replace(
         &mut self,
         current: &Rec<H>,
@@ -95,7 +96,7 @@ impl<H: Host, E: Environment> Replace<H> for Rerun<'_, H, E> {
     }
 }
 
-/// Returns `true` if a term is an object with the same key as another one.
+/// Returns `true` if a term is an object with the same key as `object`.
 fn is_with_key_of<H: Host>(table: &Table<H>, new: RunTerm<'_, H>, object: Object<'_, H>) -> bool {
     let Kind::Tuple(arity) = new.kind() else {
         return false;

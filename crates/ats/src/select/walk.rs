@@ -1,4 +1,4 @@
-//! Going through the parts of a table that a plan names.
+//! Walks through the parts of a table that a plan names.
 
 use super::cursor::{At, Cursor, Progress};
 use super::query::{Query, Step};
@@ -14,31 +14,31 @@ use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-/// The time that a piece of work may take, and what was done in it.
+/// The time limit of a piece of work, and counters of the work done.
 #[derive(Debug)]
 pub struct Slice {
-    /// Until the next look at the clock.
+    /// Work until the next check of the clock.
     left: Cell<u32>,
-    /// Since the first look.
+    /// The time of the first check.
     begun: Cell<Option<Instant>>,
     over: Cell<bool>,
     objects: Cell<u64>,
     keys: Cell<u64>,
     most_steps: usize,
-    /// `true` if the first look finds it over, without a clock.
+    /// `true` if the slice is over at its first check, without a clock.
     #[cfg(feature = "forcing")]
     by_work: bool,
 }
 
 /// The approximate time of a slice.
 const TIME: Duration = Duration::from_micros(400);
-/// Keys, objects or empty places between two looks at the clock.
+/// Number of keys, objects or empty places between two checks of the clock.
 const LOOK: u32 = 16;
-/// The number of words of an object that are about as much work as another object.
+/// Number of words of an object that cause about as much work as another object.
 const WORDS: usize = 64;
 
 impl Slice {
-    /// A slice that begins now.
+    /// Returns a slice that begins now.
     #[must_use]
     pub const fn new() -> Self {
         Slice {
@@ -53,8 +53,9 @@ impl Slice {
         }
     }
 
-    /// A slice that is over after so much work, however long it takes: keys, objects and empty
-    /// places count one each. For tests of what may not depend on where slices end.
+    /// Returns a slice that is over after `ticks` units of work, independent of the time: a key, an
+    /// object or an empty place is one unit. Tests use it to check that results do not depend on
+    /// the ends of slices.
     #[cfg(feature = "forcing")]
     #[must_use]
     pub const fn of_work(ticks: u32) -> Self {
@@ -65,20 +66,20 @@ impl Slice {
         }
     }
 
-    /// Returns the same slice, in which one object may take so many steps, as
-    /// [`Machine::limit`](ats_match::Machine::limit) counts them. If it would take more, the slice
-    /// ends with [`Error::TooLarge`], and is to be done again by a caller that has time.
+    /// Limits the steps for one object, in the units of
+    /// [`Machine::limit`](ats_match::Machine::limit). If an object would take more, the slice ends
+    /// with [`Error::TooLarge`], and a caller with more time must repeat it.
     #[must_use]
     pub const fn with_limit(self, most_steps: usize) -> Self {
         Slice { most_steps, ..self }
     }
 
-    /// Returns the number of steps that one object may take.
+    /// Returns the maximum number of steps for one object.
     pub(super) fn most_steps(&self) -> usize {
         self.most_steps
     }
 
-    /// Counts a bit of work. Returns `true` if the time is over.
+    /// Counts a unit of work. Returns `true` if the time is over.
     #[inline]
     pub(super) fn tick(&self) -> bool {
         match self.left.get().checked_sub(1) {
@@ -99,7 +100,8 @@ impl Slice {
         match self.begun.get() {
             #[cfg(feature = "forcing")]
             _ if self.by_work => self.over.set(true),
-            // Short work shall not pay for a look at the clock at its beginning.
+            // The clock starts at the first check, which comes after some work, so that short work
+            // never reads it.
             None => self.begun.set(Some(Instant::now())),
             Some(begun) => self.over.set(begun.elapsed() > TIME),
         }
@@ -114,13 +116,13 @@ impl Slice {
         }
     }
 
-    /// Counts the work that this many words make, before it is done.
+    /// Counts the work that this many words cause, before it is done.
     #[cold]
     pub(super) fn weigh(&self, words: usize) {
         let ticks = u32::try_from(words / WORDS).unwrap_or(u32::MAX);
         self.left.set(self.left.get().saturating_sub(ticks));
         if self.left.get() == 0 && self.begun.get().is_none() {
-            // The first of several objects can take all of the time.
+            // A single large object can take all of the time, so the clock must start before it.
             self.begun.set(Some(Instant::now()));
         }
     }
@@ -131,26 +133,26 @@ impl Slice {
         self.keys.set(self.keys.get() + 1);
     }
 
-    /// Goes back to a key that was counted.
+    /// Sets the number of the current key to that of a key that was counted before.
     pub(super) fn set_key(&self, number: u64) {
         self.keys.set(number);
     }
 
-    /// A number that is larger for the objects of each further key. It is 0 for those of a key
-    /// among whose objects the slice began.
+    /// Returns a number that grows with each key. It is 0 for objects of a key among whose objects
+    /// the slice began.
     #[must_use]
     pub fn key(&self) -> u64 {
         self.keys.get()
     }
 
-    /// The number of objects that were read.
+    /// Returns the number of objects that were read.
     #[must_use]
     pub fn objects(&self) -> u64 {
         self.objects.get()
     }
 
-    /// The approximate part of its time that was used until now, in percent. More than 100 if it
-    /// took longer than it should have, which a single object can bring about.
+    /// Returns the approximate share of the slice's time that was used, in percent. It is more than
+    /// 100 if the slice took too long, which a single object can cause.
     #[must_use]
     pub fn percent(&self) -> u32 {
         let Some(begun) = self.begun.get() else {
@@ -167,37 +169,37 @@ impl Default for Slice {
     }
 }
 
-/// A key that a walk has come to.
+/// A key that a walk has reached.
 pub(super) struct Spot<'g, H: Host> {
     pub(super) found: LookupResult<'g, H>,
-    /// The position from which its objects are wanted, if it has many and some were visited; in the
-    /// direction down that before which they are wanted.
+    /// The position from which the objects of a large bag are to be visited, if some were visited
+    /// before; in the direction down, the position before which they are to be visited.
     pub(super) from: Option<u64>,
-    /// In which direction its objects are wanted.
+    /// The direction in which the objects of the key are to be visited.
     pub(super) direction: Direction,
     /// The step of the plan.
     pub(super) step: usize,
 }
 
-/// The step after a visit.
+/// The decision after a visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// Go on.
     Go,
     /// Stop behind this key.
     Stop,
-    /// Stop at the object of this key that has this position, or behind it; in the direction down
-    /// before it.
+    /// Stop at the object of this key with this position, or the next one; in the direction down,
+    /// at the object before this position.
     StopAt(u64),
 }
 
-/// The end of a walk over a range.
+/// The result of a walk over a range.
 enum Walked {
-    /// At the end of the range.
+    /// The walk has reached the end of the range.
     Through,
-    /// The slice was over, or a visit said so.
+    /// The slice was over, or a visit stopped the walk.
     Stopped,
-    /// Before a key whose values are still to be merged.
+    /// The values of the next key must be merged first.
     Pending,
 }
 
@@ -205,10 +207,10 @@ fn is_pending(error: Error) -> bool {
     error == Error::Storage(ats_store::Error::Pending)
 }
 
-/// Visits the keys of a plan from the cursor on, until the slice is over or a visit says so, or a
-/// key comes whose values are still to be merged. If the cursor is among the objects of a key, none
-/// but this key is visited, so that what is made of its objects can be joined with what was made of
-/// those before.
+/// Visits the keys of a plan from the cursor on, until the slice is over, a visit stops the walk,
+/// or the values of the next key are not merged yet. If the cursor is among the objects of a key,
+/// visits only the rest of this key, so that a caller can join its results with the earlier results
+/// for the key.
 pub(super) fn walk<'g, H: Host>(
     (store, when): (&'g Store<H>, When),
     query: &Query<H>,
@@ -266,7 +268,7 @@ fn progress<H: Host>(query: &Query<H>, cursor: &Cursor) -> Progress {
     }
 }
 
-/// Visits the rest of the objects of a key.
+/// Visits the remaining objects of a key.
 fn go_on_within<'g, H: Host>(
     (store, when): (&'g Store<H>, When),
     query: &Query<H>,
@@ -276,8 +278,8 @@ fn go_on_within<'g, H: Host>(
     guard: &'g Guard,
     visit: &mut impl FnMut(Spot<'g, H>) -> Next,
 ) -> Result<(), Error> {
-    // If the objects have no positions now, the key was removed meanwhile, and with it all that
-    // were not visited; those that it has now need not be met.
+    // The key was removed meanwhile if its objects have no positions now. Then all objects that
+    // were not visited are gone, and the walk may skip the present objects, which are newer.
     let found = store.get_at(&key, when, guard)?.map(LookupResult::new);
     let next = match found.filter(LookupResult::is_large) {
         Some(found) => visit(Spot {
