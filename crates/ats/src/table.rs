@@ -1,6 +1,6 @@
-//! A table: its options, its keys, the store that it is in, fixation, clearing.
+//! Tables: their options, their keys, their store, fixation, clearing.
 //!
-//! [`operations`](crate::operations) and [`select`](crate::select) add what is done to objects.
+//! [`operations`](crate::operations) and [`select`](crate::select) add the operations on objects.
 
 mod current_store;
 mod keys;
@@ -50,11 +50,11 @@ pub use table_type::TableType;
 /// ```
 pub struct Table<H: Host> {
     pub(crate) table_type: TableType,
-    /// From 0.
+    /// The index of the key in objects, from 0.
     pub(crate) key_index: usize,
     pub(crate) zeros: Zeros,
     compressed: bool,
-    /// `true` if values are bytes in the end, so that nothing can be shared by versions of a key.
+    /// `true` if the store keeps values as bytes, so that versions of a key cannot share anything.
     pub(crate) has_byte_store: bool,
     /// `true` once an object has a counter that changes in place.
     counts_in_place: AtomicBool,
@@ -64,8 +64,8 @@ pub struct Table<H: Host> {
 }
 
 impl<H: Host> Table<H> {
-    /// An empty table whose objects have their key at `key_position` (from 1), with the rules of
-    /// newer Erlang versions for zeros.
+    /// Returns an empty table whose objects have their key at `key_position` (from 1), with the
+    /// rules of newer Erlang versions for zeros.
     ///
     /// # Panics
     /// If `key_position` is 0.
@@ -73,7 +73,7 @@ impl<H: Host> Table<H> {
         Self::with_zeros(table_type, key_position, Zeros::Distinct)
     }
 
-    /// Does what [`new`](Table::new) does, with a rule for zeros.
+    /// Returns an empty table like [`new`](Table::new), with a rule for zeros.
     ///
     /// # Panics
     /// If `key_position` is 0.
@@ -82,17 +82,17 @@ impl<H: Host> Table<H> {
         Self::on(records, table_type, key_position, zeros)
     }
 
-    /// An empty table that keeps its objects as bytes, in a store that has no records yet. `codec`
-    /// says how objects become bytes, and `may_block` whether the calling thread may block:
-    /// `|| Some(MayBlock::here())` where all threads may.
+    /// Returns an empty table that keeps its objects as bytes, in a store that has no records yet.
+    /// `codec` encodes objects as bytes. `may_block` returns a capability if the calling thread may
+    /// block: `|| Some(MayBlock::here())` if all threads may.
     ///
-    /// It answers as another table does, and shows the errors of the store as [`Error::Storage`].
+    /// The table behaves like other tables, and returns errors of the store as [`Error::Storage`].
     /// Types without order are walked in the order of the bytes of their keys. Counters are not
-    /// changed in place, [`slot`](Table::slot) and [`skip`](Table::skip) are O(objects passed). A
-    /// change of a key of a bag is O(objects of the key), unless the store has the ability
-    /// [`Bags`](ats_store::Bags); it asks an [`ObjectIdentity`](crate::ObjectIdentity) which
-    /// objects are equal. An identifier of a resource of the host, as the external term format has
-    /// it, does not keep the resource alive.
+    /// changed in place. [`slot`](Table::slot) and [`skip`](Table::skip) are O(objects passed). A
+    /// change of a key of a bag is O(objects of the key), unless the store implements
+    /// [`Bags`](ats_store::Bags); such a store compares objects with an
+    /// [`ObjectIdentity`](crate::ObjectIdentity). An identifier of a resource of the host in the
+    /// external term format does not keep the resource alive.
     ///
     /// ```
     /// use ats::{BTreeStore, MayBlock, Table, TableType, TermCodec, TermHost, Workspace, Zeros};
@@ -134,7 +134,7 @@ impl<H: Host> Table<H> {
         let has_byte_store = matches!(records, Records::Bytes(_));
         let exact = exact::Options {
             zeros,
-            // Keys in a store of bytes mean the same in every process.
+            // Keys in a store of bytes must mean the same in every process.
             atoms: match has_byte_store {
                 true => exact::Atoms::Text,
                 false => exact::Atoms::Word,
@@ -153,11 +153,11 @@ impl<H: Host> Table<H> {
         }
     }
 
-    /// Has the table store the objects it is given from now on in less memory, where that is
-    /// possible, or no longer do so. It takes longer to write them, and to read them.
+    /// Selects whether the table stores further objects in less memory, if possible. Compressed
+    /// objects take longer to write, and to read.
     ///
-    /// Counters that change in place (see [`update_one_counter`](Table::update_one_counter)) keep
-    /// their object as it would be in another table.
+    /// Objects with a counter that changes in place (see
+    /// [`update_one_counter`](Table::update_one_counter)) are never compressed.
     #[must_use]
     pub fn compressed(mut self, compressed: bool) -> Self {
         self.compressed = compressed;
@@ -169,13 +169,14 @@ impl<H: Host> Table<H> {
         self.compressed
     }
 
-    /// Returns `true` if objects are packed. Not where values become other bytes in the end.
+    /// Returns `true` if objects are packed. Tables on a store of bytes do not pack, since their
+    /// values become other bytes.
     #[inline]
     pub(crate) fn packs(&self) -> bool {
         self.compressed && !self.has_byte_store
     }
 
-    /// A record of an object that was built.
+    /// Returns a record of a newly built object.
     #[inline(always)]
     pub(crate) fn record(
         &self,
@@ -189,7 +190,7 @@ impl<H: Host> Table<H> {
         }
     }
 
-    /// Returns the stored form of an object that was built.
+    /// Returns the stored form of a newly built object.
     pub(crate) fn pack_for_store<'a>(
         &self,
         built: Built<'a, H>,
@@ -198,8 +199,8 @@ impl<H: Host> Table<H> {
         pack_for_store(built, packer, self.packs())
     }
 
-    /// The rules of bags of this table. `keeps_old` says that the objects that were there may be
-    /// read after they have been replaced.
+    /// Returns the rules for bags of this table. With `keeps_old`, replaced objects may still be
+    /// read.
     pub(crate) fn bag_rules(&self, keeps_old: bool) -> Rules {
         Rules {
             distinct: self.table_type.is_distinct_bag(),
@@ -210,12 +211,12 @@ impl<H: Host> Table<H> {
     }
 
     /// Returns `true` if an object may have a counter that changes in place. Then the first query
-    /// of one moment [waits](Table::begin) for threads that are pinned.
+    /// of one moment [waits](Table::begin) for pinned threads.
     pub fn counts_in_place(&self) -> bool {
         self.counts_in_place.load(Ordering::SeqCst)
     }
 
-    /// Says that an object is about to get such a counter.
+    /// Notes that an object is about to get a counter that changes in place.
     pub(crate) fn set_counts_in_place(&self) {
         if !self.counts_in_place.load(Ordering::Relaxed) {
             self.counts_in_place.store(true, Ordering::SeqCst);
@@ -227,17 +228,17 @@ impl<H: Host> Table<H> {
         self.has_byte_store
     }
 
-    /// The type of the table.
+    /// Returns the type of the table.
     pub fn table_type(&self) -> TableType {
         self.table_type
     }
 
-    /// The position of the key in objects, from 1.
+    /// Returns the position of the key in objects, from 1.
     pub fn key_position(&self) -> usize {
         self.key_index + 1
     }
 
-    /// A table like this one, of another store.
+    /// Returns a table with the options of this one, on another store.
     pub(crate) fn with_store(&self, store: CurrentStore<H>) -> Self {
         Table {
             table_type: self.table_type,
@@ -252,32 +253,33 @@ impl<H: Host> Table<H> {
         }
     }
 
-    /// The list of its snapshots.
+    /// Returns the list of the table's snapshots, and creates it on first use.
     pub(crate) fn snapshots(&self) -> &Arc<SnapshotList<H>> {
         self.snapshots.get_or_init(SnapshotList::new)
     }
 
-    /// The list of its snapshots, if there have been any.
+    /// Returns the list of the table's snapshots, if it was created.
     pub(crate) fn known_snapshots(&self) -> Option<&Arc<SnapshotList<H>>> {
         self.snapshots.get()
     }
 
-    /// Returns `true` if the table shows a moment of another one.
+    /// Returns `true` if the table is a snapshot of another table.
     pub fn is_snapshot(&self) -> bool {
         self.store(&ats_sync::pin()).is_of_past()
     }
 
-    /// The bytes by which this table knows a key; appended to `out`.
+    /// Appends the bytes of a key in this table to `out`.
     #[inline]
     pub fn key_bytes<T: TermRef>(&self, key: T, out: &mut Vec<u8>) {
         let _made = self.key_bytes_within(key, out, usize::MAX);
     }
 
-    /// Does what [`key_bytes`](Table::key_bytes) does, unless that takes longer than to copy about
-    /// so many words: then it appends nothing. For callers that must not work for long.
+    /// Appends the bytes of a key like [`key_bytes`](Table::key_bytes), unless that takes longer
+    /// than copying about `words` words: then it appends nothing. Meant for callers that must not
+    /// work for long.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] if it gave up.
+    /// [`Error::TooLarge`] if the key takes too long.
     #[inline]
     pub fn key_bytes_within<T: TermRef>(
         &self,
@@ -293,14 +295,14 @@ impl<H: Host> Table<H> {
         self.store.get(guard)
     }
 
-    /// Shows the keys and the values of a table on a [store of bytes](Table::on_store), as the
-    /// store has them, in a range and a direction, until `visit` breaks. Writes meanwhile are seen
-    /// or not, key by key, unless the store is one that does not change.
+    /// Visits the keys and values of a table on a [store of bytes](Table::on_store), in the form of
+    /// the store, in a range and a direction, until `visit` breaks. Each key shows a concurrent
+    /// write or not, unless the store never changes.
     ///
-    /// The value of a key is what [`objects`](crate::program_merge::objects) takes apart.
+    /// [`objects`](crate::program_merge::objects) splits the value of a key.
     ///
     /// # Errors
-    /// [`Error::TableType`] of a table in memory; [`Error::Storage`].
+    /// [`Error::TableType`] if the table is in memory; [`Error::Storage`].
     pub fn scan_bytes(
         &self,
         key_range: ats_store::KeyRange<'_>,
@@ -311,12 +313,12 @@ impl<H: Host> Table<H> {
             .scan_bytes(key_range, direction, visit)
     }
 
-    /// A bound within a range of bytes, as [`scan_bytes`](Table::scan_bytes) has them, that divides
-    /// its records in two parts of about the same size; `None` if there are none, or the store
-    /// cannot tell.
+    /// Returns a bound within a range of key bytes, as in [`scan_bytes`](Table::scan_bytes), that
+    /// divides its records into two parts of about the same size; `None` if the range is empty, or
+    /// the store does not know.
     ///
     /// # Errors
-    /// Those of [`scan_bytes`](Table::scan_bytes).
+    /// The errors of [`scan_bytes`](Table::scan_bytes).
     pub fn median_bytes(
         &self,
         key_range: ats_store::KeyRange<'_>,
@@ -324,9 +326,9 @@ impl<H: Host> Table<H> {
         self.store(&ats_sync::pin()).median_bytes(key_range)
     }
 
-    /// Number of objects at one moment between the begin and the end of the call, in the order of
-    /// all that other calls do and see. O(locks of the table), which writers wait for if they are
-    /// many; O(objects) of a bag [in a store of bytes](Table::on_store).
+    /// Returns the number of objects at one moment between the begin and the end of the call. Calls
+    /// are linearizable with changes and lookups. O(locks of the table); writers wait for the call
+    /// if the table has many locks. O(objects) for a bag [in a store of bytes](Table::on_store).
     ///
     /// ```
     /// # use ats::{Table, TableType, TermHost, Workspace};
@@ -340,36 +342,36 @@ impl<H: Host> Table<H> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Storage`], of a table on a store that must read to tell. [`Error::Busy`], if the
+    /// [`Error::Storage`] if the store must read to count, and fails. [`Error::Busy`] if the
     /// calling thread [must not wait](ats_sync::lock::set_may_wait) for long.
     pub fn len(&self) -> Result<usize, Error> {
         self.store(&ats_sync::pin()).objects()
     }
 
-    /// Returns `true` if there is no object.
+    /// Returns `true` if the table has no object.
     ///
     /// # Errors
-    /// Those of [`len`](Table::len).
+    /// The errors of [`len`](Table::len).
     pub fn is_empty(&self) -> Result<bool, Error> {
         Ok(self.len()? == 0)
     }
 
-    /// Bytes of memory the table takes, without what its objects share with others; at one moment,
-    /// as [`len`](Table::len).
+    /// Returns the bytes of memory of the table, without memory that its objects share with others.
+    /// The number is exact at one moment, like [`len`](Table::len).
     ///
     /// # Errors
-    /// [`Error::Busy`], as [`len`](Table::len).
+    /// [`Error::Busy`], like [`len`](Table::len).
     pub fn bytes(&self) -> Result<usize, Error> {
         Ok(self.store(&ats_sync::pin()).bytes()? + size_of::<Self>())
     }
 
-    /// About how many bytes of memory the table takes. Waits for no thread.
+    /// Returns the approximate bytes of memory of the table. Waits for no thread.
     pub fn about_bytes(&self) -> usize {
         self.store(&ats_sync::pin()).about_bytes() + size_of::<Self>()
     }
 
-    /// Starts a period in which a walk meets every object that stays exactly once, and may go on
-    /// from a key that was removed meanwhile. Nests.
+    /// Starts a period in which a walk visits every object that stays exactly once, and may
+    /// continue from a key that was removed meanwhile. Nests.
     ///
     /// ```
     /// # use ats::{Table, TableType, TermHost, Workspace};
@@ -398,21 +400,22 @@ impl<H: Host> Table<H> {
 
     /// Ends a period begun by [`fix`](Table::fix). Does nothing if none was begun.
     ///
-    /// The records that were kept for the walks are removed a slice at a time: true if that is
-    /// done, false if [`tidy`](Table::tidy) should be called until it says so.
+    /// The records that were kept for the walks are removed slice by slice. Returns `true` if all
+    /// are removed; otherwise the caller should call [`tidy`](Table::tidy) until that returns
+    /// `true`.
     pub fn unfix(&self) -> bool {
         !self.store.unfix() || self.tidy()
     }
 
-    /// Does a slice of the work that was put off; true when nothing is left, or the table is fixed.
-    /// Takes well under a millisecond.
+    /// Does a slice of postponed work, in well under a millisecond. Returns `true` when no work is
+    /// left, or the table is fixed.
     pub fn tidy(&self) -> bool {
         let guard = ats_sync::pin();
         self.store(&guard).upkeep(Upkeep::Walks, SLICE, &guard)
     }
 
-    /// Removes all objects, at one moment for every reader and writer, and returns how many they
-    /// were. O(1); the memory is freed by and by. The number is exact if no operation is running.
+    /// Removes all objects, at one moment for every reader and writer, and returns their number.
+    /// O(1); the memory is freed later. The number is exact if no other operation runs.
     ///
     /// ```
     /// # use ats::{Table, TableType, TermHost, Workspace};
@@ -426,10 +429,10 @@ impl<H: Host> Table<H> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Storage`], after which nothing has changed.
+    /// [`Error::Storage`]; then nothing has changed.
     pub fn clear(&self) -> Result<usize, Error> {
         let guard = ats_sync::pin();
-        // A store of bytes may fail to tell.
+        // A store of bytes may fail to count, so it counts before anything is removed.
         let before = match self.has_byte_store {
             true => Some(self.store(&guard).objects()?),
             false => None,
@@ -438,60 +441,60 @@ impl<H: Host> Table<H> {
         before.map_or_else(|| old.objects(), Ok)
     }
 
-    /// Does what [`clear`](Table::clear) does, without counting the objects, which of a store of
-    /// bytes takes long.
+    /// Removes all objects like [`clear`](Table::clear), but does not count them, which takes long
+    /// in a store of bytes.
     ///
     /// # Errors
-    /// Those of [`clear`](Table::clear).
+    /// The errors of [`clear`](Table::clear).
     pub fn delete_all(&self) -> Result<(), Error> {
         self.store.take_out(&ats_sync::pin()).map(drop)
     }
 
-    /// Calls a function that replaces all records of the [store of bytes](Table::on_store) that the
-    /// table is on, which this does not see.
+    /// Calls a function that replaces all records of the table's [store of bytes](Table::on_store)
+    /// without the table's knowledge.
     ///
     /// # Errors
-    /// Those of the function, which has changed nothing then.
+    /// The errors of the function, which has then changed nothing.
     pub fn replace_all(&self, replace: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
-        // Before as well, for walks that go on while the records are replaced: that takes too long
-        // for the lock.
+        // The first call is for walks that go on while the records are replaced, which takes too
+        // long for the lock.
         self.store.allow_lost_keys();
         replace()?;
         self.store.allow_lost_keys();
         Ok(())
     }
 
-    /// The adaptation of a table with an order to contention since it was made or cleared; `None`
-    /// of others. Not exact while others write. O(base nodes).
+    /// Returns statistics of the adaptation to contention since the table was made or cleared;
+    /// `None` for a table without order. Approximate while others write. O(base nodes).
     pub fn adaptation(&self) -> Option<Adaptation> {
         self.store(&ats_sync::pin()).adaptation()
     }
 
-    /// The nodes whose number [`adaptation`](Table::adaptation) tells, in the order of their keys;
-    /// a route node comes before those that it leads to. `None` of tables without order.
-    /// O(base nodes).
+    /// Returns the nodes that [`adaptation`](Table::adaptation) counts, in key order; a route node
+    /// comes before its children. `None` for a table without order. O(base nodes).
     pub fn shape(&self) -> Option<Vec<ShapeNode>> {
         self.store(&ats_sync::pin()).shape()
     }
 
-    /// The layout of a table without order, and its adaptation to contention since it was made or
-    /// cleared;
-    /// `None` of others. Not exact while others write. O(locks).
+    /// Returns the layout of a table without order, and statistics of its adaptation to contention
+    /// since it was made or cleared; `None` for a table with order. Approximate while others write.
+    /// O(locks).
     pub fn buckets(&self) -> Option<Buckets> {
         self.store(&ats_sync::pin()).buckets()
     }
 
-    /// For tests: from now on, also after [`clear`](Table::clear), one of `splits` writes forces
-    /// the table to split a part of itself, or to double its locks, as contention would do, and one
-    /// of `joins` to join two parts, or to halve its locks; 0 is never. Only
-    /// [`adaptation`](Table::adaptation) and [`buckets`](Table::buckets) show a difference.
+    /// Forces adaptations, for tests, from now on and also after [`clear`](Table::clear). One of
+    /// `splits` writes makes the table split a part of itself, or double its locks, as under
+    /// contention. One of `joins` writes makes it join two parts, or halve its locks. 0 means
+    /// never. Only [`adaptation`](Table::adaptation) and [`buckets`](Table::buckets) show a
+    /// difference.
     #[cfg(feature = "forcing")]
     pub fn force_adaptation(&self, splits: u32, joins: u32) {
         self.store.force_adaptation(splits, joins);
     }
 }
 
-/// Makes a record of an object that was built, in a table that packs its objects.
+/// Returns a record of a newly built object, in a table that packs its objects.
 #[inline(never)]
 fn pack_record<H: Host>(
     key: &[u8],

@@ -1,4 +1,4 @@
-//! The store that a table is in at the time, and what must change together with it.
+//! The current store of a table, and the state that changes together with it.
 
 use crate::error::Error;
 use crate::store::idle_joiner::JoinIdle;
@@ -16,24 +16,25 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The store of a table, and the fixations of the table.
 ///
 /// # Invariants
-/// - CURRENT_STORE-1. The pointer was made by [`Arc::into_raw`], and is this one's to give up.
-/// - CURRENT_STORE-2. A store that is exchanged is given up by retiring it. The last one is given
-///   up when this is dropped, or [retired](CurrentStore::retire).
+/// - CURRENT_STORE-1. The pointer was made by [`Arc::into_raw`], and this type owns its reference.
+/// - CURRENT_STORE-2. The reference to an exchanged store is given up by retiring it. The reference
+///   to the last store is given up when this is dropped, or [retired](CurrentStore::retire).
 pub(crate) struct CurrentStore<H: Host> {
-    /// Exchanged as a whole to clear the table: an operation works on the store it finds, and one
-    /// that still works on the old store counts as done before the exchange.
+    /// The current store. Clearing the table exchanges it: an operation works on the store that it
+    /// has found, and an operation that still works on the old store counts as done before the
+    /// exchange.
     store: AtomicPtr<Store<H>>,
     fixations: Mutex<Fixations>,
 }
 
-/// The state of a store that goes over to the one that is exchanged for it.
+/// The state that passes from a store to its replacement.
 #[derive(Default)]
 struct Fixations {
     number: usize,
     /// `true` if the table was cleared since it was fixed: then keys that a walk remembers may be
     /// gone.
     cleared: bool,
-    /// The argument of `force_adaptation`.
+    /// The arguments of `force_adaptation`.
     #[cfg(feature = "forcing")]
     forcing: (u32, u32),
 }
@@ -56,20 +57,20 @@ impl<H: Host> CurrentStore<H> {
         }
     }
 
-    /// The store of this moment.
+    /// Returns the current store.
     #[inline]
     pub(crate) fn get<'g>(&'g self, _guard: &'g Guard) -> &'g Store<H> {
-        // SAFETY: a store is retired after it was exchanged (CURRENT_STORE-2), so one found under a
-        // guard lives as long as the guard; the last store is freed only when this, which is
-        // borrowed, is dropped.
+        // SAFETY: a store is retired after it was exchanged (CURRENT_STORE-2), so a store that is
+        // found under a guard lives as long as the guard; the last store is freed only when `self`,
+        // which is borrowed, is dropped.
         unsafe { &*self.store.load(Ordering::Acquire) }
     }
 
-    /// The store, for a call that reads it beyond one guard.
+    /// Returns a reference to the store, for a call that reads it beyond one guard.
     pub(crate) fn reference(&self) -> StoreRef<H> {
         let guard = ats_sync::pin();
-        // SAFETY: the pointer is one of `Arc::into_raw` (CURRENT_STORE-1), and its reference is
-        // given up by retiring it after it was exchanged, or when this, which is borrowed, is
+        // SAFETY: the pointer comes from `Arc::into_raw` (CURRENT_STORE-1), and its reference is
+        // given up by retiring it after it was exchanged, or when `self`, which is borrowed, is
         // dropped (CURRENT_STORE-2).
         unsafe { StoreRef::new(self.store.load(Ordering::Acquire), &guard) }
     }
@@ -77,11 +78,12 @@ impl<H: Host> CurrentStore<H> {
     /// Begins a batch that changes the store beyond one guard.
     ///
     /// # Errors
-    /// [`Error::Busy`] if somebody waits for those that run.
+    /// [`Error::Busy`] if another thread waits for the end of running batches.
     pub(crate) fn long_batch(&self) -> Result<LongBatch<H>, Error> {
         let mut wait = HeldKeyWait::new();
         loop {
-            // One guard for both, so that a store that was taken is open again only after this.
+            // One guard covers the search and the begin, so that a drained store allows batches
+            // again only after both.
             let guard = ats_sync::pin();
             if let Some(batch) = LongBatch::begin(self.reference(), &guard) {
                 return Ok(batch);
@@ -102,7 +104,7 @@ impl<H: Host> CurrentStore<H> {
         }
     }
 
-    /// Ends a fixation. Returns `false` if there is none.
+    /// Ends a fixation. Returns `false` if the table is not fixed.
     pub(crate) fn unfix(&self) -> bool {
         let guard = ats_sync::pin();
         let mut fixations = self.fixations();
@@ -117,10 +119,10 @@ impl<H: Host> CurrentStore<H> {
         true
     }
 
-    /// The end of a walk whose key is gone, if the table was cleared since it was fixed.
+    /// Ends a walk whose key is gone, which is allowed if the table was cleared since it was fixed.
     ///
     /// # Errors
-    /// [`Error::BadKey`] if it was not.
+    /// [`Error::BadKey`] if it was not cleared.
     pub(crate) fn walk_of_lost_key(&self) -> Result<(), Error> {
         match self.fixations().cleared {
             true => Ok(()),
@@ -128,23 +130,24 @@ impl<H: Host> CurrentStore<H> {
         }
     }
 
-    /// Lets keys that walks remember go without being removed one by one.
+    /// Allows that keys which walks remember are lost.
     pub(crate) fn allow_lost_keys(&self) {
         self.fixations().allow_lost_keys();
     }
 
-    /// Takes all the objects out, and returns the store that they are in. In memory that is the one
-    /// which they were in: an empty one is put in its place, and operations that found the old one
-    /// under a guard may still be in it.
+    /// Removes all objects, and returns the store that holds them. In memory this is the old store,
+    /// which an empty store replaces; operations that found the old store under a guard may still
+    /// use it.
     pub(crate) fn take_out<'g>(&self, guard: &'g Guard) -> Result<DrainedStore<'g, H>, Error> {
         self.take_out_if(guard, |_| Ok(()))
     }
 
-    /// Does what [`take_out`](Self::take_out) does when no long batch is in the store, so that it
-    /// changes only as long as there are guards under which it was found before.
+    /// Removes all objects like [`take_out`](Self::take_out), if the store has no long batch. Then
+    /// only operations under guards that exist now can still change the old store.
     ///
     /// # Errors
-    /// [`Error::Busy`] if one is. Then none begins for a while, and nothing has been taken.
+    /// [`Error::Busy`] if the store has a long batch. Then no further one begins for a while, and
+    /// nothing has been removed.
     pub(crate) fn take_out_whole<'g>(
         &self,
         guard: &'g Guard,
@@ -152,7 +155,7 @@ impl<H: Host> CurrentStore<H> {
         self.take_out_if(guard, Store::close_to_long_batches)
     }
 
-    /// `allow` is asked about the store that is to be exchanged.
+    /// Removes all objects if `allow` succeeds for the store that is to be exchanged.
     fn take_out_if<'g>(
         &self,
         guard: &'g Guard,
@@ -176,27 +179,28 @@ impl<H: Host> CurrentStore<H> {
         Ok(DrainedStore { store, guard })
     }
 
-    /// Has this store, and all that are exchanged for it, adapt by force.
+    /// Forces adaptations in this store, and in all that replace it.
     #[cfg(feature = "forcing")]
     pub(crate) fn force_adaptation(&self, splits: u32, joins: u32) {
         let guard = ats_sync::pin();
         let mut fixations = self.fixations();
         fixations.forcing = (splits, joins);
-        // Under the lock, lest a store that has just been exchanged keeps the old numbers.
+        // The lock is held, so that a store that is exchanged concurrently gets the new numbers.
         self.get(&guard).force_adaptation(splits, joins);
     }
 
-    /// Frees the store when no thread is in it any more.
+    /// Frees the store when no thread uses it any more.
     ///
     /// # Safety
-    /// This is only dropped afterwards.
+    /// The caller does nothing with `self` afterwards but drop it.
     pub(crate) unsafe fn retire(&mut self, guard: &Guard) {
         let store = mem::replace(self.store.get_mut(), ptr::null_mut());
         drop(DrainedStore { store, guard });
     }
 
     fn fixations(&self) -> MutexGuard<'_, Fixations> {
-        // Plain numbers, valid at every moment, so a panic elsewhere does not spoil them.
+        // The fields are plain numbers, valid at every moment, so a panic elsewhere does not spoil
+        // them.
         self.fixations
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -206,26 +210,27 @@ impl<H: Host> CurrentStore<H> {
 impl<H: Host> Drop for CurrentStore<H> {
     fn drop(&mut self) {
         let store = *self.store.get_mut();
-        // It may have been retired before.
+        // The pointer is null if the store was retired before.
         if !store.is_null() {
-            // SAFETY: the pointer is ours (CURRENT_STORE-1), and no thread finds it here any more.
+            // SAFETY: `self` owns the reference (CURRENT_STORE-1), and no thread finds the store
+            // here any more.
             unsafe { free::<H>(store.cast()) };
         }
     }
 }
 
-/// A store that no thread finds in its table any more; some may have found it before. Dropping this
-/// frees it when they are gone.
+/// A store that no thread finds in its table any more; some threads may have found it before.
+/// Dropping this frees the store when these threads have unpinned.
 ///
-/// The pointer was made by [`Arc::into_raw`], and is this one's to give up.
+/// The pointer was made by [`Arc::into_raw`], and this type owns its reference.
 pub(crate) struct DrainedStore<'g, H: Host> {
     store: *mut Store<H>,
-    /// One that was there when the store was found in its table.
+    /// A guard that existed when the store was found in its table.
     guard: &'g Guard,
 }
 
 impl<H: Host> DrainedStore<'_, H> {
-    /// The store as that of another table.
+    /// Makes the store that of another table.
     pub(crate) fn into_current(self) -> CurrentStore<H> {
         let current = CurrentStore::of_raw(self.store);
         mem::forget(self);
@@ -237,7 +242,7 @@ impl<H: Host> Deref for DrainedStore<'_, H> {
     type Target = Store<H>;
 
     fn deref(&self) -> &Store<H> {
-        // SAFETY: the pointer is ours, and is given up when this is dropped.
+        // SAFETY: `self` owns the reference, and gives it up only when it is dropped.
         unsafe { &*self.store }
     }
 }
@@ -245,8 +250,8 @@ impl<H: Host> Deref for DrainedStore<'_, H> {
 impl<H: Host> Drop for DrainedStore<'_, H> {
     fn drop(&mut self) {
         let bytes = size_of::<Store<H>>() + self.about_bytes();
-        // SAFETY: the pointer is ours, and is given up here, once. No thread finds the store any
-        // more.
+        // SAFETY: `self` owns the reference, and gives it up here, once. No thread finds the store
+        // any more.
         unsafe { self.guard.retire(self.store.cast(), bytes, free::<H>) };
     }
 }
@@ -260,7 +265,7 @@ fn into_raw<H: Host>(store: Arc<Store<H>>) -> *mut Store<H> {
 /// # Safety
 /// `raw` was made by [`into_raw`], and is given up once.
 unsafe fn free<H: Host>(raw: *mut u8) {
-    // SAFETY: the caller says that `raw` comes from `into_raw` and is given up once
+    // SAFETY: the caller promises that `raw` comes from `into_raw` and is given up once
     // (CURRENT_STORE-1).
     let store = unsafe { Arc::from_raw(raw.cast::<Store<H>>().cast_const()) };
     store.release();

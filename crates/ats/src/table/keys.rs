@@ -1,4 +1,4 @@
-//! The keys of a table: which of them are the same, and the bytes by which the table knows them.
+//! The keys of a table: their equality, and their encoding as bytes.
 
 use crate::error::Error;
 use ats_mem::ShortKey;
@@ -7,18 +7,18 @@ use ats_term::{Kind, TermRef, exact, order};
 
 /// The rule of a table for keys.
 pub(crate) struct Keys {
-    /// `true` if keys are the same if `==`, and in Erlang's standard order; else they are the same
-    /// if `=:=`.
+    /// `true` if keys are compared by `==`, and in Erlang's standard order; `false` if they are
+    /// compared by `=:=`.
     is_ordered: bool,
     exact: exact::Options,
-    /// `true` if a key of a table with order has been a float. Set before such a key is in the
-    /// store, and never cleared: a number without fraction has the same bytes as an integer and as
-    /// a float.
+    /// `true` if a key of a table with order has been a float. The flag is set before such a key is
+    /// in the store, and never cleared. It is needed because a number without fraction has the same
+    /// bytes as an integer and as a float.
     has_met_float: AtomicBool,
 }
 
 impl Keys {
-    /// The rule of a table without objects.
+    /// Returns the rule of a table without objects.
     pub(crate) fn new(is_ordered: bool, exact: exact::Options) -> Self {
         Keys {
             is_ordered,
@@ -27,7 +27,8 @@ impl Keys {
         }
     }
 
-    /// The same rule, for a table that takes over objects, to which writers may still add some.
+    /// Returns the same rule for a table that takes over objects, and to which writers may still
+    /// add some.
     pub(crate) fn for_taken_objects(&self) -> Self {
         Keys {
             has_met_float: AtomicBool::new(true),
@@ -35,12 +36,12 @@ impl Keys {
         }
     }
 
-    /// The options of exact keys.
+    /// Returns the options of exact keys.
     pub(crate) fn exact_options(&self) -> exact::Options {
         self.exact
     }
 
-    /// Appends the bytes of a key to `out`, unless that takes longer than to copy about so many
+    /// Appends the bytes of a key to `out`, unless that takes longer than copying about `words`
     /// words: then it appends nothing.
     #[inline]
     pub(crate) fn write_within<T: TermRef>(
@@ -60,7 +61,7 @@ impl Keys {
         made.map(|_| ()).ok_or(Error::TooLarge)
     }
 
-    /// Notes whether a key is a float.
+    /// Notes that keys include a float, if this key is one.
     #[inline]
     fn meet<T: TermRef>(&self, key: T) {
         if key.immediate().is_none()
@@ -71,13 +72,13 @@ impl Keys {
         }
     }
 
-    /// The integer that has these bytes as a key of a table with order, which has just been found
-    /// there; none if it may be another term.
+    /// Returns the integer with these bytes, which were just found as a key of a table with order;
+    /// `None` if the key may be another term.
     #[inline]
     pub(crate) fn integer_at(&self, key: &ShortKey) -> Option<i64> {
         let (bytes, len) = key.to_bytes();
         let number = order::number_of_order_key(&bytes[..len])?;
-        // After the key was found: a float that is there had been met before.
+        // The flag is read after the key was found, so it is set if the key is a float.
         (!self.has_met_float.load(Ordering::Relaxed)).then_some(number)
     }
 }

@@ -1,4 +1,4 @@
-//! Tables in stores for comparison. Only builds with the feature `rivals` have them.
+//! Tables on rival stores. Only builds with the feature `rivals` have them.
 
 use super::{Table, TableType};
 use crate::store::Records;
@@ -7,7 +7,7 @@ use ats_term::Zeros;
 use ats_term::image::Host;
 
 impl<H: Host> Table<H> {
-    /// An empty table in a store for comparison; none if that does not suit the type.
+    /// Returns an empty table on a rival store; `None` if the store does not suit the type.
     ///
     /// # Panics
     /// If `key_position` is 0.
@@ -25,7 +25,7 @@ impl<H: Host> Table<H> {
         Some(Self::on(records, table_type, key_position, zeros))
     }
 
-    /// The store for comparison that the table is in, if it is in one.
+    /// Returns the rival store of the table, if it is on one.
     pub fn rival(&self) -> Option<Rival> {
         self.store(&ats_sync::pin()).rival()
     }

@@ -1,6 +1,7 @@
 //! The types of tables.
 
-/// The rule that says which keys are the same, and if a key can have several objects.
+/// The type of a table: the equality and order of its keys, and whether a key can have several
+/// objects.
 ///
 /// ```
 /// use ats::TableType;
@@ -10,17 +11,18 @@
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableType {
-    /// One object per key; keys are the same if `=:=`. No order.
+    /// One object for each key. Keys are compared by `=:=`, and have no order.
     Set,
-    /// One object per key; keys are the same if `==`, and in Erlang's standard order.
+    /// One object for each key. Keys are compared by `==`, and are in Erlang's standard order.
     OrderedSet,
-    /// Any number of different objects per key; keys as in a set.
+    /// Any number of different objects for each key. Keys are those of a set.
     Bag,
-    /// Any number of objects per key; keys as in a set.
+    /// Any number of objects for each key. Keys are those of a set.
     DuplicateBag,
-    /// Any number of different objects per key; keys as in an ordered set, and in their order.
+    /// Any number of different objects for each key. Keys are those of an ordered set, in their
+    /// order.
     OrderedBag,
-    /// Any number of objects per key; keys as in an ordered set, and in their order.
+    /// Any number of objects for each key. Keys are those of an ordered set, in their order.
     OrderedDuplicateBag,
 }
 
@@ -31,21 +33,20 @@ impl TableType {
         !matches!(self, TableType::Set | TableType::OrderedSet)
     }
 
-    /// Returns `true` if keys are the same if `==`, and the table has them in Erlang's standard
-    /// order.
+    /// Returns `true` if keys are compared by `==`, and are in Erlang's standard order.
     #[must_use]
     pub fn is_ordered(self) -> bool {
         use TableType::{OrderedBag, OrderedDuplicateBag, OrderedSet};
         matches!(self, OrderedSet | OrderedBag | OrderedDuplicateBag)
     }
 
-    /// Returns `true` if a key can have several objects, but none of them twice.
+    /// Returns `true` if a key can have several objects, but no two equal ones.
     #[must_use]
     pub fn is_distinct_bag(self) -> bool {
         matches!(self, TableType::Bag | TableType::OrderedBag)
     }
 
-    /// The name in Erlang.
+    /// Returns the name of the type in Erlang.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
