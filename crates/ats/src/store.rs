@@ -1,4 +1,4 @@
-//! The record store of a table: one of those in memory, or one of bytes.
+//! The record store of a table: in memory, or in a store of bytes.
 
 pub(crate) mod bag_values;
 pub(crate) mod bytes;
@@ -36,8 +36,8 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-/// Makes functions of a [`Store`] that are those of its records, of which the compiler knows the
-/// store: see [`TableRecords`].
+/// Defines functions of a [`Store`] that forward to its records. The compiler knows the type of the
+/// records in memory: see [`TableRecords`].
 macro_rules! forward {
     ($(
         $(#[$meta:meta])*
@@ -59,31 +59,32 @@ macro_rules! forward {
     )*};
 }
 
-/// The records of a table, and the state that belongs to them, at a time.
+/// The current records of a table, and the state that belongs to them.
 pub(crate) struct Store<H: Host> {
     records: Records<H>,
     listed: Listed,
     reported: Mutex<Reported>,
-    /// `true` if it was taken out of its table, and is there for queries only.
+    /// `true` if the store was taken out of its table, and serves only queries.
     is_taken_out: AtomicBool,
     long_batches: LongBatches,
 }
 
-/// A store with at most this many records is freed at once, a larger one in the background.
+/// Maximum number of records of a store that is freed at once; a larger store is freed in the
+/// background.
 const FREED_AT_ONCE: usize = 1_000;
-/// Records freed in one slice, or tidied up in one go.
+/// Number of records that are freed in one slice, or tidied up in one call.
 pub(crate) const SLICE: usize = 2_000;
-/// The time between two looks at whether writers are through.
+/// Interval at which the end of writers is polled.
 const WRITERS_PAUSE: Duration = Duration::from_micros(100);
 
-/// The records, in the store that was chosen when the table was made. An enum, so that the way of a
-/// lookup in memory is known to the compiler.
+/// The records, in the kind of store that was chosen when the table was made. An enum, so that the
+/// compiler knows the path of a lookup in memory.
 pub(crate) enum Records<H: Host> {
     /// A CA tree: records in memory, in the order of keys.
     Ordered(CaTree<Values<H>>),
     /// A hash table: records in memory, without order.
     Hash(HashTable<Values<H>>),
-    /// A store for comparison.
+    /// A rival store.
     #[cfg(feature = "rivals")]
     Rival(ats_rivals::Rival, Box<dyn TableRecords<H>>),
     /// A store of bytes.
@@ -93,7 +94,7 @@ pub(crate) enum Records<H: Host> {
 }
 
 impl<H: Host> Records<H> {
-    /// Makes an empty store in memory.
+    /// Returns an empty store in memory.
     pub(crate) fn in_memory(ordered: bool, is_bag: bool) -> Self {
         match (ordered, is_bag) {
             (true, false) => Records::Ordered(CaTree::new()),
@@ -105,7 +106,7 @@ impl<H: Host> Records<H> {
 
 #[cfg(feature = "rivals")]
 impl<H: Host> Records<H> {
-    /// Makes an empty store for comparison.
+    /// Returns an empty rival store.
     pub(crate) fn of_rival(rival: ats_rivals::Rival) -> Self {
         struct Boxing;
 
@@ -121,11 +122,11 @@ impl<H: Host> Records<H> {
     }
 }
 
-/// The way in which a store is cleared.
+/// The result of clearing a store.
 pub(crate) enum Cleared<H: Host> {
-    /// The store is to be exchanged for this one, which is empty.
+    /// An empty store that is to replace the old one.
     Fresh(Arc<Store<H>>),
-    /// The store is empty now, and this one has its records.
+    /// The store is empty now, and this other one has its records.
     Taken(Arc<Store<H>>),
 }
 
@@ -134,10 +135,10 @@ pub(crate) type DecideShort<'a, 'g, H> =
 pub(crate) type DecideBag<'a, 'g, H> = dyn FnMut(Option<&'g Rec<H>>) -> Decided<H> + 'a;
 
 impl<H: Host> Store<H> {
-    /// A store of these records, of which there are none yet. Its idle parts are joined in the
+    /// Returns a store of these records, which are empty. Its idle parts are joined in the
     /// background.
     pub(crate) fn new(records: Records<H>) -> Arc<Self> {
-        // The thread frees retired records also when no other thread works on tables any more.
+        // The thread also frees retired records when no other thread works on tables any more.
         background::start();
         let store = |records| Store {
             records,
@@ -155,7 +156,7 @@ impl<H: Host> Store<H> {
         }
     }
 
-    /// Makes the store that takes the place of this one when it is cleared.
+    /// Makes the store that replaces this one when it is cleared.
     pub(crate) fn make_cleared(&self) -> Result<Cleared<H>, Error> {
         Ok(match &self.records {
             Records::Ordered(tree) => Cleared::Fresh(Store::new(Records::Ordered(tree.another()))),
@@ -308,12 +309,13 @@ impl<H: Host> Store<H> {
         }
     }
 
-    /// Gives back up to about `budget` records that were kept for queries; true if none is left.
+    /// Frees up to about `budget` records that were kept for queries. Returns `true` if none is
+    /// left.
     pub(crate) fn cut(&self, budget: usize) -> bool {
         self.upkeep(Upkeep::Queries, budget, &ats_sync::pin())
     }
 
-    /// About how many bytes of memory only queries still read.
+    /// Returns the approximate bytes of memory that only queries still read.
     pub(crate) fn held_bytes(&self) -> usize {
         if self.is_taken_out.load(Ordering::Relaxed) {
             return self.about_bytes();
@@ -333,12 +335,13 @@ impl<H: Host> Store<H> {
         }
     }
 
-    /// Returns `true` if it shows a moment of another one.
+    /// Returns `true` if the store shows a moment of another store.
     pub(crate) fn is_of_past(&self) -> bool {
         matches!(self.records, Records::Past(_))
     }
 
-    /// Waits until all writers are through that were in the store. For a thread that is not pinned.
+    /// Waits until all writers have finished that were in the store. The calling thread must not be
+    /// pinned.
     pub(crate) fn wait_for_writers(&self) {
         let grace = ats_sync::pin().grace();
         let begun = self.long_batches.begun();
@@ -347,13 +350,13 @@ impl<H: Host> Store<H> {
         }
     }
 
-    /// Says that it was taken out of its table.
+    /// Notes that the store was taken out of its table.
     pub(crate) fn set_taken_out(&self) {
         self.is_taken_out.store(true, Ordering::Relaxed);
     }
 
-    /// Returns `true` if a query of an earlier moment runs, or none does and this thread holds no
-    /// lock of the store.
+    /// Returns `true` if a query of an earlier moment runs. A thread that holds no lock of the
+    /// store may also get `true` just after the last query has ended.
     #[inline]
     pub(crate) fn is_read(&self) -> bool {
         if self.is_of_past() {
@@ -362,7 +365,7 @@ impl<H: Host> Store<H> {
         self.moments().is_some_and(Moments::are_read)
     }
 
-    /// Shows keys and values of a store of bytes.
+    /// Visits keys and values of a store of bytes.
     pub(crate) fn scan_bytes(
         &self,
         key_range: KeyRange<'_>,
@@ -375,7 +378,7 @@ impl<H: Host> Store<H> {
         }
     }
 
-    /// A bound that divides the records of a range in a store of bytes.
+    /// Returns a bound that divides the records of a range in a store of bytes.
     pub(crate) fn median_bytes(&self, key_range: KeyRange<'_>) -> Result<Option<Vec<u8>>, Error> {
         match &self.records {
             Records::Bytes(records) => records.median_bytes(key_range),
@@ -383,10 +386,11 @@ impl<H: Host> Store<H> {
         }
     }
 
-    /// Does what [`update`](Store::update) does, for a decision that may turn out to take long: see
-    /// [the lock budget](crate::lock_budget). `decide` is told whether the key is held alone. If it
-    /// is not, other keys may wait, and `decide` returns `None` if it would take long; then it is
-    /// called again while the key is held alone. `by` is as for [`update_by`](Store::update_by).
+    /// Changes a key like [`update`](Store::update), by a decision that may take long: see [the
+    /// lock budget](crate::lock_budget). The second argument of `decide` is `true` if only the key
+    /// is held. If it is `false`, other keys may wait, and `decide` returns `None` if it would take
+    /// long; then it is called again while only the key is held. `by` is that of
+    /// [`update_by`](Store::update_by).
     #[inline]
     pub(crate) fn update_short<'g>(
         &'g self,
@@ -404,8 +408,8 @@ impl<H: Host> Store<H> {
         Ok(())
     }
 
-    /// Does what [`update`](Store::update) does, unless `decide` returns `None` because it would
-    /// take long. Returns `true` if it did; then nothing has changed.
+    /// Changes a key like [`update`](Store::update), unless `decide` returns `None` because it
+    /// would take long. Returns `true` in that case; then nothing has changed.
     #[inline]
     pub(crate) fn is_too_long_to_update<'g>(
         &'g self,
@@ -424,7 +428,7 @@ impl<H: Host> Store<H> {
         Ok(is_long)
     }
 
-    /// The store for comparison that this is, if it is one.
+    /// Returns the kind of rival store, if this is one.
     #[cfg(feature = "rivals")]
     pub(crate) fn rival(&self) -> Option<ats_rivals::Rival> {
         match &self.records {
@@ -438,10 +442,10 @@ impl<H: Host> Store<H> {
         self.moments().is_some()
     }
 
-    /// Bytes of memory, at one moment, which become fewer only if objects are removed or become
-    /// smaller: see [`Reported`].
+    /// Returns the bytes of memory, at one moment. They decrease only if objects are removed or
+    /// become smaller: see [`Reported`].
     pub(crate) fn bytes(&self) -> Result<usize, Error> {
-        // Calls beside each other take turns: each counts after the one before has reported.
+        // Concurrent calls take turns, so that each counts after the previous one has reported.
         let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(totals) = self.totals()? else {
             return Ok(self.about_bytes());
@@ -450,8 +454,8 @@ impl<H: Host> Store<H> {
         Ok(reported.report(bytes(totals.bytes), bytes(totals.structure)))
     }
 
-    /// The ability to change objects of a bag without the others of their key, where the store of
-    /// bytes has it.
+    /// Returns the ability to change single objects of a key of a bag, if the store of bytes has
+    /// it.
     pub(crate) fn bags(&self) -> Option<(&ByteStore<H>, &dyn Bags)> {
         match &self.records {
             Records::Bytes(records) => records.bags().map(|bags| (records, bags)),
@@ -459,7 +463,7 @@ impl<H: Host> Store<H> {
         }
     }
 
-    /// Does what [`update`](Store::update) does, for the objects of a key of a bag.
+    /// Changes the objects of a key of a bag, like [`update`](Store::update).
     pub(crate) fn update_bag<'g>(
         &'g self,
         key: &[u8],
@@ -469,7 +473,7 @@ impl<H: Host> Store<H> {
         self.update_bag_by(key, None, guard, decide)
     }
 
-    /// Does what [`update_bag`](Store::update_bag) does, as [`update_by`](Store::update_by).
+    /// Changes the objects of a key of a bag, like [`update_by`](Store::update_by).
     pub(crate) fn update_bag_by<'g>(
         &'g self,
         key: &[u8],
@@ -487,7 +491,8 @@ impl<H: Host> Store<H> {
         Ok(())
     }
 
-    /// Does what [`update_bag`](Store::update_bag) does, for the key at an end of the store.
+    /// Changes the objects of the key at an end of the store, like
+    /// [`update_bag`](Store::update_bag).
     pub(crate) fn update_bag_end<'g>(
         &'g self,
         end: End,
@@ -540,8 +545,8 @@ impl<H: Host> JoinIdle for Store<H> {
         self.cut(SLICE)
     }
 
-    /// The last reference frees the store: at once if it is small, else in the background. It is
-    /// not known how long a store of bytes takes.
+    /// Gives up a reference. The last one frees the store: at once if it is small, else in the
+    /// background. Freeing a store of bytes may take any time, so it counts as large.
     fn release(self: Arc<Self>) {
         let is_large = !self.is_of_past() && self.about_len().is_none_or(|len| len > FREED_AT_ONCE);
         if is_large && let Some(store) = Arc::into_inner(self) {
@@ -552,7 +557,7 @@ impl<H: Host> JoinIdle for Store<H> {
 
 impl<H: Host> OnFirstSplit for Store<H> {
     fn has_split(self: Arc<Self>) {
-        // The writer that calls this is in the store, so this reference is not the last.
+        // The writer that calls this is in the store, so this reference is not the last one.
         idle_joiner::notice(&self);
     }
 }
@@ -562,13 +567,13 @@ impl<H: Host> FreeInSlices for Store<H> {
         match &mut self.records {
             Records::Ordered(tree) => tree.free_some(SLICE),
             Records::Hash(table) => table.free_some(SLICE),
-            // Freed as a whole, in the background.
+            // Other stores are freed as a whole, in the background.
             _ => true,
         }
     }
 }
 
-/// Retires the leftovers of the version before a change of a bag that has just been made.
+/// Retires the leftovers of the version that a change of a bag has just replaced.
 fn retire<H: Host>(leftovers: Option<Leftovers<Values<H>>>, guard: &Guard) {
     if let Some(leftovers) = leftovers {
         // SAFETY: the record of the old version has been replaced, so no reader finds it any more.

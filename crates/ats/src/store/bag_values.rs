@@ -1,5 +1,4 @@
-//! Objects of bags as a store of bytes has them, where each is changed without the others of its
-//! key.
+//! Objects of bags in a store of bytes that changes single objects of a key.
 
 use super::codec::Codec;
 use crate::lookup_result::LookupResult;
@@ -12,14 +11,14 @@ use ats_term::image::{Host, Object, image_eq};
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The identity of objects that a codec has written: which of them are equal (`=:=`).
+/// The equality (`=:=`) of objects that a codec has written.
 pub struct ObjectIdentity<H: Host> {
     codec: Arc<dyn Codec<H>>,
     zeros: Zeros,
 }
 
 impl<H: Host> ObjectIdentity<H> {
-    /// That of the objects of a table with this codec and this rule for zeros.
+    /// Returns the equality of the objects of a table with this codec and this rule for zeros.
     pub fn new(codec: Arc<dyn Codec<H>>, zeros: Zeros) -> Self {
         ObjectIdentity { codec, zeros }
     }
@@ -43,9 +42,10 @@ impl<H: Host> ObjectIdentity<H> {
 }
 
 impl<H: Host> BagValues for ObjectIdentity<H> {
-    /// O(size), for a map O(size log size).
+    /// Hashes an object in O(size), a map in O(size log size).
     fn hash(&self, value: &[u8]) -> Result<u64, ats_store::Error> {
-        // The rule for zeros of a table decides which are equal, not which have the same hash.
+        // All tables use one rule here, so that a hash does not depend on the rule of the table.
+        // `is_equal` decides by the rule of the table.
         let options = exact::Options {
             zeros: Zeros::Same,
             atoms: exact::Atoms::Text,

@@ -1,14 +1,14 @@
-//! Tables on a [`Store`] of bytes: records made of bytes when they are read, and bytes of them when
-//! written.
+//! Tables on a [`Store`] of bytes: bytes are decoded to records when they are read, and records are
+//! encoded when they are written.
 //!
-//! The layers above work on records as the memory stores keep them. Here the value of a record is
-//! bytes that mean the same in every process: the objects of the key, oldest first, each behind its
-//! length, in the form that a [`codec`](crate::store::codec) writes.
+//! The layers above work on records in the form of the stores in memory. In a store of bytes, the
+//! value of a record is bytes that mean the same in every process: the objects of the key, oldest
+//! first, each preceded by its length, in the encoding of a [`codec`](crate::store::codec).
 //!
-//! A reader gets a record of its own, which lives as long as its guard. So a table on such a store
-//! answers as one in memory does, at the price of a copy for each record that is read. Counters do
-//! not change in place. The objects of a key of a bag are written anew with each change, unless the
-//! store [changes values of a key alone](Bags).
+//! Each reader gets its own record, which lives as long as the reader's guard. So such a table
+//! behaves like one in memory, at the price of a copy for each record that is read. Counters do not
+//! change in place. Each change of a key of a bag writes all its objects, unless the store [changes
+//! single objects](Bags).
 
 use super::records::{Decide, TableRecords, Visit, Walked};
 use crate::error::Error;
@@ -30,7 +30,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The records of a table that a store keeps as bytes.
 pub(crate) struct ByteStore<H: Host> {
     store: Box<dyn StoreHandle>,
-    /// The capability to block, if the calling thread has it.
+    /// Returns the capability to block, if the calling thread has it.
     may_block: fn() -> Option<MayBlock>,
     codec: Arc<dyn Codec<H>>,
     keys: Keys,
@@ -50,18 +50,18 @@ struct Keys {
 #[derive(Default)]
 struct Fixation {
     fixed: bool,
-    /// The keys that were removed since.
+    /// The keys that were removed since the table was fixed.
     removed: BTreeSet<Vec<u8>>,
 }
 
-/// The step that a batch takes for a key.
+/// The step of a batch for a key.
 #[derive(Clone, Copy)]
 enum Step {
     Decide,
     Build,
 }
 
-/// Decides about the key with this index, of which it gets the record.
+/// The decision about the key with this index, which gets its record.
 type DecideStep<'a, H> =
     dyn FnMut(usize, Step, Option<RecordBox<Values<H>>>) -> Change<RecordBox<Values<H>>> + 'a;
 
@@ -86,12 +86,12 @@ impl<H: Host> ByteStore<H> {
         self.store.store()
     }
 
-    /// The capability to block, if the calling thread has it.
+    /// Returns the capability to block, or an error if the calling thread does not have it.
     pub(crate) fn may_block(&self) -> Option<MayBlock> {
         (self.may_block)()
     }
 
-    /// Takes all records out.
+    /// Moves all records to a new store.
     pub(crate) fn take_all(&self) -> Result<Self, Error> {
         Ok(ByteStore {
             store: Box::new(self.store().take_all(self.may_block())?),
@@ -102,7 +102,7 @@ impl<H: Host> ByteStore<H> {
         })
     }
 
-    /// Shows keys and values as the store has them.
+    /// Visits keys and values in the form of the store.
     pub(crate) fn scan_bytes(
         &self,
         key_range: KeyRange<'_>,
@@ -114,17 +114,17 @@ impl<H: Host> ByteStore<H> {
             .scan(self.may_block(), key_range, direction, visit)?)
     }
 
-    /// A bound that divides the records of a range.
+    /// Returns a bound that divides the records of a range.
     pub(crate) fn median_bytes(&self, key_range: KeyRange<'_>) -> Result<Option<Vec<u8>>, Error> {
         Ok(self.store().median(self.may_block(), key_range)?)
     }
 
     fn fixation(&self) -> MutexGuard<'_, Fixation> {
-        // Complete at every moment, so a panic elsewhere does not spoil it.
+        // The value is complete at every moment, so a panic elsewhere does not spoil it.
         self.fixation.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The record that is made of these bytes.
+    /// Decodes a record.
     fn record(&self, key: &[u8], value: &[u8]) -> Result<RecordBox<Values<H>>, Error> {
         let mut made = None;
         if self.keys.is_bag {
@@ -142,12 +142,12 @@ impl<H: Host> ByteStore<H> {
         made.ok_or(CORRUPT)
     }
 
-    /// The ability of the store to change objects of a bag alone, if it has it.
+    /// Returns the store's ability to change single objects of a bag, if it has it.
     pub(crate) fn bags(&self) -> Option<&dyn Bags> {
         self.keys.is_bag.then(|| self.store().bags()).flatten()
     }
 
-    /// The bytes of an object.
+    /// Encodes an object.
     pub(crate) fn object_bytes(&self, object: Object<'_, H>) -> Result<Vec<u8>, Error> {
         // The limit is checked before the object is copied.
         let (len, limit) = (least_bytes(object), self.store().most_bytes());
@@ -159,8 +159,8 @@ impl<H: Host> ByteStore<H> {
         Ok(bytes)
     }
 
-    /// Removes the objects of a key that are equal to one with these bytes, in a store with
-    /// [`Bags`], unless they are more than `most`: then it returns `false`.
+    /// Removes the objects of a key that equal the object with these bytes, in a store with
+    /// [`Bags`]. Returns `false` and changes nothing if there are more than `most`.
     pub(crate) fn remove_equal(
         &self,
         bags: &dyn Bags,
@@ -179,7 +179,7 @@ impl<H: Host> ByteStore<H> {
         Ok(removed.is_some())
     }
 
-    /// The bytes of the objects of a record.
+    /// Encodes the objects of a record.
     fn value(&self, record: &Rec<H>) -> Result<Vec<u8>, Error> {
         let mut value = Vec::new();
         let mut written = Ok(());
@@ -232,7 +232,7 @@ impl<H: Host> ByteStore<H> {
         translating.failed.map(|()| done)
     }
 
-    /// Returns `true` if a walk may go on from this key.
+    /// Returns `true` if a walk may continue from this key.
     fn knows(&self, key: &[u8]) -> Result<bool, Error> {
         Ok(self.keys.ordered
             || self.store().get(self.may_block(), key, &mut |_| {})?
@@ -252,7 +252,7 @@ impl<H: Host> TableRecords<H> for ByteStore<H> {
         Ok(found.transpose()?.map(|record| record.lend(guard)))
     }
 
-    /// Never pauses, since it visits a record at every step.
+    /// Walks without pauses, since each step visits a record.
     fn walk<'g>(
         &'g self,
         walk: Walk<'_>,
@@ -343,7 +343,7 @@ impl<H: Host> TableRecords<H> for ByteStore<H> {
         failed
     }
 
-    /// O(records) if a key can have several objects, and the store does not count them.
+    /// Takes O(records) if a key can have several objects, and the store does not count them.
     fn objects(&self) -> Result<usize, Error> {
         let may_block = self.may_block();
         Ok(match self.bags() {
@@ -359,7 +359,7 @@ impl<H: Host> TableRecords<H> for ByteStore<H> {
         self.store().bytes()
     }
 
-    /// Looks at values as they are stored. O(records passed).
+    /// Skips objects by reading the stored values. O(records passed).
     fn skip<'g>(
         &'g self,
         key_range: KeyRange<'_>,
@@ -404,12 +404,12 @@ impl<H: Host> TableRecords<H> for ByteStore<H> {
     }
 }
 
-/// A batch, with the records that its decisions are about made of bytes.
+/// A batch that decodes the records for its decisions.
 struct Translating<'a, 'd, H: Host> {
     records: &'a ByteStore<H>,
     keys: &'a [&'a [u8]],
     decide: &'a mut DecideStep<'d, H>,
-    /// The error that ended the batch, if it was not its plan.
+    /// The error that ended the batch, if the batch did not end by its plan.
     failed: Result<(), Error>,
 }
 

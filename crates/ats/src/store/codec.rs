@@ -14,28 +14,29 @@ use ats_term::image::{
 use ats_term::term::TermBuilder;
 use ats_term::{Term, Zeros, etf};
 
-/// A translation of objects of a host to bytes that every process understands, and back.
+/// An encoding of objects of a host as bytes that every process understands.
 ///
-/// An object that was written and read again is `=:=` to what it was, as far as the form can tell.
+/// An object that is written and read again is `=:=` to the original, as far as the encoding
+/// allows.
 pub trait Codec<H: Host>: Send + Sync {
     /// Appends an object.
     ///
     /// # Errors
-    /// [`ats_store::Error::TooLong`] if the form has no room for it. Part of it may have been
-    /// appended then.
+    /// [`ats_store::Error::TooLong`] if the encoding cannot represent the object. Part of it may
+    /// have been appended then.
     fn write(&self, object: Object<'_, H>, out: &mut Vec<u8>) -> Result<(), Error>;
 
-    /// Has `keep` take the object that these bytes are. `keep` is called once, unless this fails.
+    /// Decodes an object, and passes it to `keep`. `keep` is called once, unless this fails.
     ///
     /// # Errors
-    /// [`Error::Storage`] if the bytes are no object.
+    /// [`Error::Storage`] if the bytes are not an object.
     fn read(&self, bytes: &[u8], keep: &mut dyn FnMut(Built<'_, H>)) -> Result<(), Error>;
 }
 
-/// Owned terms in the [external term format](etf).
+/// The codec of owned terms in the [external term format](etf).
 #[derive(Clone, Copy, Debug)]
 pub struct TermCodec {
-    /// The rule for zeros in keys of maps: that of the table.
+    /// The table's rule for zeros, for the keys of maps.
     pub zeros: Zeros,
 }
 
@@ -49,7 +50,7 @@ impl Codec<TermHost> for TermCodec {
     }
 
     fn read(&self, bytes: &[u8], keep: &mut dyn FnMut(Built<'_, TermHost>)) -> Result<(), Error> {
-        // They were written by `write`, so their atoms have been made before, in this process or
+        // The bytes were written by `write`, so their atoms were made before, in this process or
         // another.
         let term = etf::decode(bytes, etf::Options::TRUSTED).map_err(|_| CORRUPT)?;
         let mut image = ImageBuilder::<&Term>::new(self.zeros);
@@ -59,10 +60,10 @@ impl Codec<TermHost> for TermCodec {
     }
 }
 
-/// The error of bytes that are no object.
+/// The error for bytes that are not an object.
 pub(crate) const CORRUPT: Error = Error::Storage(ats_store::Error::Corrupt);
 
-/// The error of an object for which there is no room.
+/// The error for an object that is too long for its encoding.
 const TOO_LONG: Error = Error::Storage(ats_store::Error::TooLong {
     len: 1 << 32,
     limit: u32::MAX as usize,
@@ -70,8 +71,8 @@ const TOO_LONG: Error = Error::Storage(ats_store::Error::TooLong {
 
 const LENGTH_BYTES: usize = size_of::<u32>();
 
-/// A number of bytes that an object has at least, in any form: those of its large binaries.
-/// O(number of boxes).
+/// Returns a lower bound of the bytes of an object in any encoding: the bytes of its large
+/// binaries. O(number of boxes).
 pub(crate) fn least_bytes<H: Host>(object: Object<'_, H>) -> usize {
     let mut bytes = 0_usize;
     // SAFETY: the words are those of an object, which lives as long as it is borrowed here.
@@ -85,7 +86,7 @@ pub(crate) fn least_bytes<H: Host>(object: Object<'_, H>) -> usize {
     bytes
 }
 
-/// Appends an object behind its length.
+/// Appends the length of an object, and the object.
 pub(crate) fn write_object<H: Host>(
     codec: &dyn Codec<H>,
     object: Object<'_, H>,
@@ -100,7 +101,7 @@ pub(crate) fn write_object<H: Host>(
     Ok(())
 }
 
-/// The objects of a value.
+/// Iterates over the objects of a value.
 pub(crate) fn objects(value: &[u8]) -> impl Iterator<Item = Result<&[u8], Error>> {
     split_values(value).map(|object| object.map_err(Error::from))
 }

@@ -1,55 +1,56 @@
-//! A thread that joins parts that contention has split, and gives back records that queries have
-//! held back.
+//! A thread that joins parts that contention has split, and frees records that were kept for
+//! queries.
 //!
-//! A store that adapts to contention splits where writers wait for each other, and joins where they
-//! no longer do. But it notices the latter only when a thread writes: a table that is only read
-//! from now on, or not used at all, would keep the parts it was split into and the memory they
-//! take. So a store that goes from one part to two is *listed* here. Ten times a second a thread
-//! visits every listed store and lets it join some of the parts that no writer came to since the
-//! last visit, until there is only one part. While no store is split, the thread sleeps.
+//! A store that adapts to contention splits parts where writers wait for each other, and joins
+//! parts where they no longer do. But only writes cause joins: a table that is only read from now
+//! on, or not used at all, would keep its parts and their memory. So a store that goes from one
+//! part to two is *listed* here. Ten times a second a thread visits every listed store, which then
+//! joins some of the parts that were not written since the last visit, until only one part is left.
+//! While no store is split, the thread sleeps.
 //!
-//! A store is listed, too, when a query has ended for which it kept more than the thread that ended
-//! it gives back. That is not to wait: the nap of the thread ends then, and it goes on until
-//! nothing is left. What is joined waits for its time all the same.
+//! A store is also listed when a query has ended for which it kept more records than the thread
+//! that ended the query frees. That is urgent: it ends the nap of the thread, which then frees
+//! records until none is left. Joins still wait for their interval.
 //!
 //! The thread that lists a store is a writer in the middle of an operation. Any thread may give up
-//! a store. Neither must wait for a visit.
+//! a store. Neither of them may wait for a visit.
 //!
 //! # Invariants
-//! - IDLE_JOINER-1. The lock of the list is held to append to the list or to exchange it; never
-//!   during a visit, and not while anything is freed.
+//! - IDLE_JOINER-1. A thread holds the lock of the list to append to the list or to exchange it;
+//!   never during a visit, and not while it frees anything.
 //! - IDLE_JOINER-2. Entries are weak: the list keeps no store alive. The thread has a strong
-//!   reference only during a visit, and the thread that gives up the last one frees the store
+//!   reference only during a visit, and the thread that gives up the last reference frees the store
 //!   (`JoinIdle::release`). So no thread needs to take a store out of the list.
-//! - IDLE_JOINER-3. A store with several parts is in the list, or is being visited, or its notice
-//!   is on the way. The thread clears `listed` *before* it looks at the store to see whether its
-//!   entry is still needed, and both sides change the flag by an atomic exchange. So a writer that
-//!   finds it set did so before it was cleared, and the visit sees the split of that writer; one
-//!   that finds it cleared makes a new entry. A visit that is not to join keeps entry and flag.
+//! - IDLE_JOINER-3. A store with several parts is in the list, or is being visited, or a thread is
+//!   about to list it. The thread clears `listed` *before* it examines whether the store still
+//!   needs its entry, and both sides change the flag by an atomic exchange. So if a writer finds
+//!   the flag set, it did so before the flag was cleared, and the visit sees the split of that
+//!   writer. A writer that finds the flag clear makes a new entry. A visit that does not join keeps
+//!   entry and flag.
 //! - IDLE_JOINER-4. A store has at most one entry: only the thread that sets `listed` makes an
-//!   entry, or keeps the one that the store was visited for.
+//!   entry, or keeps the entry of a visit.
 
 use crate::background;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-/// A store that can be joined, and give back, a little at a time.
+/// A store that can join parts, and free kept records, in small steps.
 pub(crate) trait JoinIdle: Send + Sync {
-    /// The flag that is set while this is in the list.
+    /// Returns the flag that is set while the store is in the list.
     fn list_flag(&self) -> &Listed;
 
     /// Joins some of the parts that no thread writes to, while other threads work on the store.
-    /// True when one part is left.
+    /// Returns `true` when one part is left.
     fn join_idle(&self) -> bool;
 
-    /// Gives back a slice of the records that were kept for queries that have ended. Returns `true`
-    /// when none is left.
+    /// Frees a slice of the records that were kept for queries that have ended. Returns `true` when
+    /// none is left.
     fn cut_slice(&self) -> bool {
         true
     }
 
-    /// Gives back as many slices as a visit does. True when nothing is left.
+    /// Frees as many slices as a visit does. Returns `true` when no record is left.
     fn cut_idle(&self) -> bool {
         (0..CUTS).any(|_| self.cut_slice())
     }
@@ -62,12 +63,12 @@ pub(crate) trait JoinIdle: Send + Sync {
 pub(crate) struct Listed(AtomicBool);
 
 impl Listed {
-    /// A clear flag.
+    /// Returns a clear flag.
     pub(crate) const fn new() -> Self {
         Listed(AtomicBool::new(false))
     }
 
-    /// Sets it. True if it was clear: then the caller makes the entry, or keeps it.
+    /// Sets the flag. Returns `true` if it was clear: then the caller makes the entry, or keeps it.
     fn set(&self) -> bool {
         !self.0.swap(true, Ordering::AcqRel)
     }
@@ -77,25 +78,25 @@ impl Listed {
     }
 }
 
-/// The interval of the visits of a listed store. Parts that are not written to for a few of these
-/// are joined, so it is long compared with the pauses of a busy writer, and short for a user who
-/// waits to see it.
+/// Interval of the visits of a listed store. Parts that are not written to for a few intervals are
+/// joined. So it is long compared with the pauses of a busy writer, and short for a user who waits
+/// for the join.
 const VISIT_EVERY: Duration = Duration::from_millis(100);
 
-/// Most slices that a visit gives back.
+/// Maximum number of slices that a visit frees.
 const CUTS: usize = 100;
-/// The nap between two visits of stores that have something left to give back.
+/// Pause between two visits of stores that have more records to free.
 const BREATH: Duration = Duration::from_millis(1);
 
 type List = Vec<Weak<dyn JoinIdle>>;
 
 static LIST: Mutex<List> = Mutex::new(Vec::new());
 static ARRIVED: Condvar = Condvar::new();
-/// `true` if a store has something to give back. Set under the lock of the list.
+/// `true` if a store has records to free. Set under the lock of the list.
 static IS_URGENT: AtomicBool = AtomicBool::new(false);
 
-/// Lists a store that has gone from one part to two. A few instructions if it is listed
-/// already. If the thread cannot be started, the store stays as it is until a thread writes to it.
+/// Lists a store that has gone from one part to two. Takes a few instructions if it is listed
+/// already. If the thread cannot be started, the parts stay until a thread writes to the store.
 pub(crate) fn notice<S: JoinIdle + 'static>(store: &Arc<S>) {
     if store.list_flag().set() && ensure_thread() {
         let entry: Weak<S> = Arc::downgrade(store);
@@ -104,7 +105,7 @@ pub(crate) fn notice<S: JoinIdle + 'static>(store: &Arc<S>) {
     }
 }
 
-/// Lists a store, and has it visited soon: a query has ended for which it has kept much.
+/// Lists a store for an early visit, because a query has ended for which it has kept many records.
 pub(crate) fn notice_at_once<S: JoinIdle + 'static>(store: &Arc<S>) {
     notice(store);
     let list = list();
@@ -122,7 +123,7 @@ fn list() -> MutexGuard<'static, List> {
 fn ensure_thread() -> bool {
     static STARTED: OnceLock<bool> = OnceLock::new();
     *STARTED.get_or_init(|| {
-        // The thread is not joined: it lives as long as the process.
+        // The thread lives as long as the process, so nobody joins it.
         ats_sync::thread::spawn("ats_joiner", run).is_ok()
     })
 }
@@ -149,8 +150,8 @@ fn run() {
     }
 }
 
-/// Waits for a store, and then until it is time to join, which only what is to be given back ends
-/// early: what has just been split can wait. Returns `true` if that has come.
+/// Waits until a store is listed, and then until the next join is due. Records that are to be freed
+/// end the wait early; a new split does not. Returns `true` if there are such records.
 fn nap(joined: &mut Instant, is_cut: bool) -> bool {
     let mut waiting = list();
     while waiting.is_empty() {
@@ -172,13 +173,13 @@ fn nap(joined: &mut Instant, is_cut: bool) -> bool {
 /// The purpose of a visit.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Purpose {
-    /// Join parts, and have the store give back.
+    /// Join parts, and free records.
     Join,
-    /// Have the store give back.
+    /// Only free records.
     Cut,
 }
 
-/// Visits the store of an entry. Clears `is_cut` if it has something left to give back. Returns
+/// Visits the store of an entry. Clears `is_cut` if the store has more records to free. Returns
 /// `true` if the entry is still needed.
 fn visit(entry: &Weak<dyn JoinIdle>, purpose: Purpose, is_cut: &mut bool) -> bool {
     let Some(store) = entry.upgrade() else {
@@ -202,8 +203,7 @@ mod tests {
     use super::*;
     use std::sync::atomic::AtomicUsize;
 
-    /// A store of which nothing is known but the number of its parts, and of what it is to give
-    /// back.
+    /// A stand-in for a store: the number of its parts, and of the slices that it has to free.
     struct Parts {
         listed: Listed,
         parts: AtomicUsize,
@@ -290,7 +290,7 @@ mod tests {
     #[test]
     fn what_was_kept_is_given_back_without_naps() {
         let store = Parts::new(1);
-        // Visits to join would take longer than the test waits.
+        // Visits at the interval of joins would take longer than the test waits.
         store.held.store(400, Ordering::Release);
         notice_at_once(&store);
         assert_soon("given back", || store.held.load(Ordering::Acquire) == 0);
@@ -322,7 +322,8 @@ mod tests {
 
     #[test]
     fn a_split_during_a_visit_neither_loses_nor_doubles_the_entry() {
-        /// Is split by another writer at the worst moment: when the visit has just found it whole.
+        /// A store that another writer splits at the worst moment: just after the visit has found
+        /// it whole.
         struct Unlucky(Listed, AtomicUsize);
 
         impl JoinIdle for Unlucky {
@@ -343,13 +344,14 @@ mod tests {
         assert!(store.0.set());
         let weak: Weak<Unlucky> = Arc::downgrade(&store);
         let entry: Weak<dyn JoinIdle> = weak;
-        // The old entry goes, and the writer was the one to make a new one.
+        // The old entry is dropped, because the writer makes a new one.
         assert!(!visit_to_join(&entry));
         assert_eq!(store.1.load(Ordering::Relaxed), 1);
         assert!(!store.0.set());
     }
 
-    /// Writers split while the thread visits: in the end every store is whole, so none was lost.
+    /// Every store is whole in the end, although writers split stores during visits: no entry is
+    /// lost.
     #[test]
     fn no_store_is_forgotten() {
         let stores: Vec<_> = (0..8).map(|_| Parts::new(1)).collect();
@@ -363,7 +365,7 @@ mod tests {
                     }
                 });
             }
-            // Visits beside those of the thread, for more races.
+            // Further visits run concurrently with the visits of the thread, for more races.
             for _ in 0..400 {
                 let taken = std::mem::take(&mut *list());
                 for entry in taken {

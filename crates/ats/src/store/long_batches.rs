@@ -1,36 +1,36 @@
-//! The batches that run beyond one guard, so that a thread can wait for those that have begun.
+//! The batches that run beyond one guard. A thread can wait for the end of the running ones.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The time for which batches may not begin after somebody was found waiting for those that run. A
-/// waiter that is there still has asked again by then.
+/// Time for which no batch begins after a thread was found waiting for running batches. A thread
+/// that still waits then has tried again by the end of this time.
 const LET_PASS: Duration = Duration::from_millis(100);
 
-/// The long batches of a store that run.
+/// The running long batches of a store.
 #[derive(Default)]
 pub(super) struct LongBatches(Mutex<Numbers>);
 
 #[derive(Default)]
 struct Numbers {
-    /// The number of the next one.
+    /// The number of the next batch.
     next: u64,
     running: BTreeSet<u64>,
-    /// `true` if none may begin any more.
+    /// `true` if no batch may begin any more.
     is_closed: bool,
-    /// The time before which none may begin.
+    /// The time before which no batch may begin.
     not_before: Option<Instant>,
 }
 
 impl LongBatches {
     fn lock(&self) -> MutexGuard<'_, Numbers> {
-        // Valid at every moment, so a panic elsewhere does not spoil it.
+        // The numbers are valid at every moment, so a panic elsewhere does not spoil them.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins one, and returns its number; `None` if it has to be tried again later, in the store
-    /// that the table has then.
+    /// Begins a batch, and returns its number. Returns `None` if the caller must try again later,
+    /// in the store that the table has then.
     pub(super) fn begin(&self) -> Option<u64> {
         let mut numbers = self.lock();
         let is_too_early = |time| Instant::now() < time;
@@ -43,13 +43,13 @@ impl LongBatches {
         Some(number)
     }
 
-    /// Ends the one with this number.
+    /// Ends the batch with this number.
     pub(super) fn end(&self, number: u64) {
         self.lock().running.remove(&number);
     }
 
-    /// Lets none begin any more, if none runs. Returns `false` if one does; then none begins for a
-    /// while, so that it is worth while to try again.
+    /// Lets no batch begin any more, if none runs. Returns `false` if one runs; then no batch
+    /// begins for a while, so that another attempt can succeed.
     pub(super) fn close(&self) -> bool {
         let mut numbers = self.lock();
         numbers.is_closed |= numbers.running.is_empty();
@@ -63,12 +63,12 @@ impl LongBatches {
         (numbers.is_closed, numbers.not_before) = (false, None);
     }
 
-    /// The number of those that have begun.
+    /// Returns the number of batches that have begun.
     pub(super) fn begun(&self) -> u64 {
         self.lock().next
     }
 
-    /// Returns `true` if none of the first so many runs.
+    /// Returns `true` if all of the first `number` batches have ended.
     pub(super) fn are_done_before(&self, number: u64) -> bool {
         let numbers = self.lock();
         numbers.running.first().is_none_or(|first| *first >= number)

@@ -1,7 +1,7 @@
 //! Records in a store of [`ats_mem::Records`], whose reads cannot fail.
 //!
-//! Functions of single keys are always compiled into their callers: nothing of this is left of them
-//! but the call of the store.
+//! Functions of single keys are always inlined into their callers, so that only the call of the
+//! store remains.
 
 use super::records::{Decide, StepTo, TableRecords, Visit, Walked};
 use crate::error::Error;

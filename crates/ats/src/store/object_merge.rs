@@ -1,8 +1,8 @@
-//! Merges of objects: of one element, the one behind the key.
+//! Merges of objects: of the element that follows the key.
 //!
-//! A value of a table in a store of bytes is the [objects of a key](crate::store::codec). In a
-//! table that merges a key has one. Two objects of a key become one whose element behind the key is
-//! merged; all else is that of the later.
+//! A value of a table in a store of bytes is a list of the [objects of a key](crate::store::codec).
+//! In a table that merges, a key has one object. Merging two objects of a key merges the elements
+//! that follow the key, and takes all other elements from the later object.
 
 use crate::description::Description;
 use crate::store::operator::PortableMerge;
@@ -11,17 +11,17 @@ use ats_store::{Error, MergeOperator, Merged};
 use ats_term::etf;
 use std::borrow::Cow;
 
-/// A [`PortableMerge`] of the element behind the key, as an operator over the values of tables.
+/// A [`PortableMerge`] of the element that follows the key, as an operator on the values of tables.
 ///
-/// The name is that of the merge, with the position of the element: `ats.sum of element 2`. Values
-/// other than a single object with such an element cannot be merged.
+/// The name consists of the name of the merge and the position of the element: `ats.sum of element
+/// 2`. A value that is not a single object with such an element cannot be merged.
 #[derive(Clone, Debug)]
 pub struct ObjectMerge {
     merge: PortableMerge,
     /// The index of the merged element, from 0.
     index: usize,
     name: String,
-    /// `true` if each integer is a value of the merge, as it is.
+    /// `true` if every integer is a value of the merge, in its usual form.
     takes_integers: bool,
 }
 
@@ -32,7 +32,7 @@ const INTEGER: u8 = 98;
 const SMALL_TUPLE: u8 = 104;
 const LARGE_TUPLE: u8 = 105;
 
-/// An object in its bytes.
+/// The parts of an encoded object.
 struct Parts<'v> {
     /// The tag and the elements before the merged one.
     before: &'v [u8],
@@ -74,7 +74,7 @@ impl<'v> Parts<'v> {
         })
     }
 
-    /// The same object with another element, which has a version byte.
+    /// Returns the object with another element, which begins with a version byte.
     fn with(&self, element: &[u8]) -> Result<Vec<u8>, Error> {
         let element = element.get(1..).ok_or(Error::Merge)?;
         let len = 1 + self.before.len() + element.len() + self.after.len();
@@ -89,10 +89,10 @@ impl<'v> Parts<'v> {
     }
 }
 
-/// Elements of up to so many bytes are copied without allocating.
+/// Maximum number of bytes of an element that is copied without an allocation.
 const SHORT: usize = 64;
 
-/// Lends the element with a version byte in front.
+/// Passes the element to `lend`, with a version byte in front.
 fn lend_with_version<R>(element: &[u8], lend: impl FnOnce(&[u8]) -> R) -> R {
     let mut short = [VERSION; SHORT];
     match short.get_mut(1..=element.len()) {
@@ -105,7 +105,7 @@ fn lend_with_version<R>(element: &[u8], lend: impl FnOnce(&[u8]) -> R) -> R {
 }
 
 impl ObjectMerge {
-    /// The merge of the element behind a key that is at `key_position`, from 1.
+    /// Returns the merge of the element that follows a key at `key_position`, from 1.
     #[must_use]
     pub fn new(merge: PortableMerge, key_position: usize) -> Self {
         ObjectMerge {
@@ -116,7 +116,8 @@ impl ObjectMerge {
         }
     }
 
-    /// That of a table, if it merges. `None` too if it is no merge that this version knows.
+    /// Returns the merge of a table. `None` if the table does not merge, or if this version does
+    /// not know its merge.
     #[must_use]
     pub fn of(description: &Description) -> Option<Self> {
         let term = etf::decode(&description.merge, etf::Options::TRUSTED).ok()?;
@@ -125,7 +126,7 @@ impl ObjectMerge {
         Some(Self::new(merge, description.key_position))
     }
 
-    /// The bytes that are to be written for the value of a record. `None` if its element cannot be
+    /// Returns the bytes to write for the value of a record. `None` if its element cannot be
     /// merged. O(size).
     #[must_use]
     pub fn operand<'v>(&self, value: &'v [u8]) -> Option<Cow<'v, [u8]>> {

@@ -1,10 +1,10 @@
-//! Merges of terms as a merge operator of stores of bytes.
+//! Merges of terms as merge operators of stores of bytes.
 //!
-//! Values are terms in the [external term format](etf), each with its version byte. They are merged
-//! as a [`Merge`] says: read, made images, merged there, and written again. Frequent and simple
-//! values are merged as the bytes stand: integers of 64 bits, also in vectors, statistics and
-//! beside what they are timestamps of, binaries that are put one behind the other, and merges that
-//! keep one of the two whatever they are.
+//! Values are terms in the [external term format](etf), each with its version byte. A general
+//! [`Merge`] decodes them to images, merges the images, and encodes the result. Frequent simple
+//! values are merged without decoding: integers of 64 bits, also in vectors, in statistics, and as
+//! timestamps; binaries that are concatenated; and all values if the merge keeps the first or the
+//! last one.
 
 use ats_merge::{Merge, Merged, Simple};
 use ats_store::{Error, MergeOperator, Merged as MergedBytes};
@@ -13,14 +13,14 @@ use ats_term::term::Tuple;
 use ats_term::{Term, Zeros, etf};
 use std::borrow::Cow;
 
-/// A [`Merge`] as an operator over terms in the external term format.
+/// A [`Merge`] as an operator on terms in the external term format.
 ///
-/// Its name says what the merge is: `ats.sum`, or `ats.vector(sum,last(2))`. The version is 1. A
-/// refused value is [`Error::Merge`]: bytes that are no term, and values that are not of the kind
+/// Its name describes the merge: `ats.sum`, or `ats.vector(sum,last(2))`. The version is 1. It
+/// returns [`Error::Merge`] for bytes that are not a term, and for values that are not of the kind
 /// of the merge.
 ///
-/// [`value`](PortableMerge::value) checks a value that is written to a store, and makes of it what
-/// it is when it stays alone.
+/// [`value`](PortableMerge::value) checks a value before it is written to a store, and expands it
+/// to the form that it must have if no other value is merged with it.
 ///
 /// ```
 /// use ats::{Merge, PortableMerge};
@@ -38,13 +38,13 @@ pub struct PortableMerge {
     merge: Merge,
     zeros: Zeros,
     name: String,
-    /// A longer value does not count as missing.
+    /// Maximum length of a value that may count as missing.
     most_of_absent: usize,
 }
 
 impl PortableMerge {
-    /// The operator of a merge. `zeros` says which keys of maps are the same. Where that matters
-    /// and it is not [`Zeros::Distinct`], the name says so.
+    /// Returns the operator of a merge. `zeros` selects which keys of maps are equal. If the merge
+    /// depends on it, and it is not [`Zeros::Distinct`], the name includes it.
     #[must_use]
     pub fn new(merge: Merge, zeros: Zeros) -> Self {
         let mut name = format!("ats.{merge}");
@@ -59,15 +59,15 @@ impl PortableMerge {
         }
     }
 
-    /// Returns `true` if these bytes are a value of the merge, and so may be written. O(size).
+    /// Returns `true` if these bytes are a value of the merge, and may be written. O(size).
     #[must_use]
     pub fn takes(&self, value: &[u8]) -> bool {
         self.value(value).is_some()
     }
 
-    /// The bytes that are to be written for a value, so that it is right also when nothing is
-    /// merged with it: the value itself, but the [statistics](Merge::expand) of a number.
-    /// `None` if the merge does not take the value. O(size).
+    /// Returns the bytes to write for a value, so that it is right even if no other value is merged
+    /// with it: the value itself, or the [statistics](Merge::expand) of a number. `None` if the
+    /// merge does not accept the value. O(size).
     #[must_use]
     pub fn value<'v>(&self, value: &'v [u8]) -> Option<Cow<'v, [u8]>> {
         let object = Term::Tuple(Tuple::new(vec![term(value).ok()?]));
@@ -87,7 +87,7 @@ impl PortableMerge {
         })
     }
 
-    /// Merges values that have to be read.
+    /// Merges values by decoding them.
     fn merge_terms(&self, earlier: &[u8], later: &[u8]) -> Result<MergedBytes, Error> {
         let pair = Term::Tuple(Tuple::new(vec![term(earlier)?, term(later)?]));
         let mut image = ImageBuilder::<&Term>::new(self.zeros);
@@ -123,7 +123,7 @@ impl MergeOperator for PortableMerge {
         merged.map_or_else(|| self.merge_terms(earlier, later), Ok)
     }
 
-    /// Binaries that are put one behind the other are copied once.
+    /// Concatenates binaries with one copy.
     fn merge_all(&self, _key: &[u8], values: &[&[u8]]) -> Result<Option<Vec<u8>>, Error> {
         Ok(match &self.merge {
             Merge::Simple(Simple::Append) | Merge::Pruned(Simple::Append) => append_all(values),
@@ -131,7 +131,7 @@ impl MergeOperator for PortableMerge {
         })
     }
 
-    /// Returns the answer of [`Merge::is_base`]. A value of which that is known is not read.
+    /// Returns the result of [`Merge::is_base`], and decodes a value only if necessary.
     fn is_base(&self, _key: &[u8], value: &[u8]) -> bool {
         match &self.merge {
             merge if keeps_later(merge) => true,
@@ -140,7 +140,7 @@ impl MergeOperator for PortableMerge {
         }
     }
 
-    /// Returns the answer of [`Merge::is_absent`].
+    /// Returns the result of [`Merge::is_absent`].
     fn is_absent(&self, _key: &[u8], value: &[u8]) -> bool {
         self.merge.has_absent()
             && value.len() <= self.most_of_absent
@@ -148,11 +148,11 @@ impl MergeOperator for PortableMerge {
     }
 }
 
-/// An empty value of a merge that is not of a vector, `0`, `[]`, `<<>>` or `#{}`, is no longer.
-/// They take at most six bytes as they are usually written.
+/// Maximum length of an empty value of a merge that is not a vector: `0`, `[]`, `<<>>` or `#{}`. In
+/// their usual encoding they take at most six bytes.
 const MOST_OF_EMPTY: usize = 16;
 
-/// A longer value is not empty.
+/// Returns the maximum length of an empty value.
 fn most_of_empty(merge: &Merge) -> usize {
     match merge {
         Merge::Simple(_) | Merge::Pruned(_) => MOST_OF_EMPTY,
@@ -160,7 +160,7 @@ fn most_of_empty(merge: &Merge) -> usize {
     }
 }
 
-/// Returns `true` if the later value stays, whatever the two are.
+/// Returns `true` if the merge keeps the later of any two values.
 fn keeps_later(merge: &Merge) -> bool {
     match merge {
         Merge::Simple(merge) | Merge::Pruned(merge) => *merge == Simple::Last,
@@ -168,12 +168,12 @@ fn keeps_later(merge: &Merge) -> bool {
     }
 }
 
-/// The term that a value is.
+/// Decodes a value.
 fn term(value: &[u8]) -> Result<Term, Error> {
     etf::decode(value, etf::Options::TRUSTED).map_err(|_| Error::Merge)
 }
 
-/// Merges values as their bytes stand; `None` if they have to be read.
+/// Merges values without decoding them; `None` if they must be decoded.
 fn merge_bytes(merge: &Merge, earlier: &[u8], later: &[u8]) -> Option<MergedBytes> {
     let integers = || Some((integer(earlier)?, integer(later)?));
     let simple = match merge {
@@ -212,8 +212,8 @@ fn merge_bytes(merge: &Merge, earlier: &[u8], later: &[u8]) -> Option<MergedByte
     }
 }
 
-/// Puts binaries one behind the other; `None` if one of the values is none, or if there is no room
-/// for so many bytes.
+/// Concatenates binaries; `None` if one of the values is not a binary, or if the result is too
+/// long.
 fn append_all(values: &[&[u8]]) -> Option<Vec<u8>> {
     let mut len = 0;
     for value in values {
@@ -229,8 +229,7 @@ fn append_all(values: &[&[u8]]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Merges tuples of integers and of such tuples as their bytes stand; `None` if they have to be
-/// read.
+/// Merges nested tuples of integers without decoding them; `None` if they must be decoded.
 fn merge_tuples(merge: &Merge, earlier: &[u8], later: &[u8]) -> Option<MergedBytes> {
     let mut earlier = earlier.strip_prefix(&[VERSION])?;
     let mut later = later.strip_prefix(&[VERSION])?;
@@ -240,7 +239,7 @@ fn merge_tuples(merge: &Merge, earlier: &[u8], later: &[u8]) -> Option<MergedByt
     (earlier.is_empty() && later.is_empty()).then_some(MergedBytes::New(bytes))
 }
 
-/// Takes a value of the merge off each of two and appends what they are merged to.
+/// Splits a value of the merge off both inputs, and appends the merged value to `out`.
 fn merge_parts(
     merge: &Merge,
     earlier: &mut &[u8],
@@ -285,7 +284,7 @@ fn merge_parts(
     Some(())
 }
 
-/// Takes statistics of integers, spelled out, off the bytes of terms, if they begin with those.
+/// Splits expanded statistics of integers off `bytes`, if it begins with them.
 fn take_statistics(bytes: &mut &[u8]) -> Option<[i64; 4]> {
     let mut rest = bytes.strip_prefix(&[SMALL_TUPLE, 4])?;
     let mut statistics = [0; 4];
@@ -297,8 +296,8 @@ fn take_statistics(bytes: &mut &[u8]) -> Option<[i64; 4]> {
     (min <= max && count > 0).then_some(statistics)
 }
 
-/// The element of a tuple with this number, from 1, if it and those before it are integers of 64
-/// bits.
+/// Returns the element of a tuple with this number, from 1, if it and all elements before it are
+/// integers of 64 bits.
 fn element(value: &[u8], number: usize) -> Option<i64> {
     let (arity, mut rest) = value.strip_prefix(&[VERSION, SMALL_TUPLE])?.split_first()?;
     if usize::from(*arity) < number {
@@ -318,14 +317,14 @@ const SMALL_TUPLE: u8 = 104;
 const SMALL_BIG: u8 = 110;
 const BINARY: [u8; 2] = [VERSION, 109];
 
-/// The integer that a value is, if it is one of 64 bits.
+/// Returns the integer, if the value is an integer of 64 bits.
 fn integer(value: &[u8]) -> Option<i64> {
     let mut rest = value.strip_prefix(&[VERSION])?;
     let integer = take_integer(&mut rest)?;
     rest.is_empty().then_some(integer)
 }
 
-/// Takes an integer of 64 bits off the bytes of terms, if they begin with one.
+/// Splits an integer of 64 bits off `bytes`, if it begins with one.
 fn take_integer(bytes: &mut &[u8]) -> Option<i64> {
     let (tag, rest) = bytes.split_first()?;
     let (value, rest) = match *tag {
@@ -356,7 +355,7 @@ fn take_integer(bytes: &mut &[u8]) -> Option<i64> {
     Some(value)
 }
 
-/// Appends an integer as [`etf::encode`] writes it within a term.
+/// Appends an integer in the form of [`etf::encode`] within a term.
 fn push_integer(value: i64, out: &mut Vec<u8>) {
     if let Ok(value) = u8::try_from(value) {
         out.extend_from_slice(&[SMALL_INTEGER, value]);
@@ -371,7 +370,7 @@ fn push_integer(value: i64, out: &mut Vec<u8>) {
     }
 }
 
-/// The bytes of the binary that a value is, if it is one.
+/// Returns the bytes of a binary, if the value is a binary.
 fn binary(value: &[u8]) -> Option<&[u8]> {
     let (len, bytes) = value.strip_prefix(&BINARY)?.split_first_chunk()?;
     let is_whole = u32::from_be_bytes(*len) as usize == bytes.len();

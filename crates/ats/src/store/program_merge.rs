@@ -1,5 +1,5 @@
-//! Merges that a program has, which the store cannot call: what was written to a key is kept, one
-//! behind the other, until the program has merged it.
+//! Merges by a program that the store cannot call: the store concatenates the values that are
+//! written to a key, until the program has merged them.
 //!
 //! ```text
 //!   value   = object, if there is one that all later ones are merged with | operand | operand | ...
@@ -7,15 +7,15 @@
 //!   operand = mark, 4 bytes | object                 lengths and marks: least significant byte first
 //! ```
 //!
-//! The mark of an operand says whether it stands for an object when it is alone. A value of one
-//! object, or of one such operand, is *merged*, and all others are *pending*.
+//! The mark of an operand says whether the operand alone is an object. A value of one object, or of
+//! one such operand, is *merged*, and all others are *pending*.
 //!
 //! # Long values
-//! Each byte of what is written to a key is copied O(log n) times, as the store says. The program
-//! merges the values of a key when it is read, and in the background when its run is merged, or
-//! when it is [hot](Length::Hot). The result replaces the values it was made of, so a value grows
-//! by what is written between two of these times. If the program is slower than those who write,
-//! they are told that a value is [long](Length::Long) and have it merged themselves.
+//! The store copies each written byte O(log n) times. The program merges the values of a key when
+//! the key is read, and in the background after a compaction of its run, or when the value is
+//! [hot](Length::Hot). The result replaces the merged values, so a value grows only by the writes
+//! between two merges. If the program is slower than the writers, they learn that a value is
+//! [long](Length::Long) and have it merged themselves.
 
 use crate::description::Description;
 use ats_store::{Error, MergeOperator, Merged};
@@ -24,22 +24,21 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
 
-/// The text with which the names of such operators begin.
+/// The prefix of the names of such operators.
 pub(crate) const PREFIX: &str = "erlang.";
-/// The first element of what a [`Description`] has of such a merge.
+/// The first element of the merge in a [`Description`].
 const KIND: &str = "module";
 
 const LENGTH_BYTES: usize = size_of::<u32>();
-/// In the place of a length, which is smaller: an operand of which it is not known whether it
-/// counts as missing.
+/// The mark of an operand that may count as missing. Lengths are smaller than marks.
 const UNKNOWN: u32 = u32::MAX;
-/// An operand that is an object if it is alone.
+/// The mark of an operand that is an object if it is alone.
 const PRESENT: u32 = u32::MAX - 1;
 
-/// The kinds of values that are written to a key that is merged by a program.
+/// The kinds of values that are written to a key whose values a program merges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
-    /// An object with which nothing older is merged.
+    /// An object that replaces all older values.
     Object,
     /// An operand that is an object if it is alone.
     Present,
@@ -47,7 +46,7 @@ pub enum Written {
     Unknown,
 }
 
-/// Encodes an object as the value that a store has of it. `None` if it takes 4 GiB.
+/// Encodes an object as a value of the store. `None` if it has about 4 GiB or more.
 #[must_use]
 pub fn encode_value(object: &[u8], how: Written) -> Option<Vec<u8>> {
     let len = u32::try_from(object.len())
@@ -70,7 +69,7 @@ fn number(value: &[u8]) -> Option<(u32, &[u8])> {
     Some((u32::from_le_bytes(*number), rest))
 }
 
-/// The value with the one object that a merged value is; `None` if it is pending.
+/// Returns the value with the only object of a merged value; `None` if the value is pending.
 #[must_use]
 pub fn merged_value(value: &[u8]) -> Option<&[u8]> {
     let (first, rest) = number(value)?;
@@ -85,7 +84,7 @@ pub fn merged_value(value: &[u8]) -> Option<&[u8]> {
     (object.len() == len as usize).then_some(record)
 }
 
-/// The first object of a value, and what is behind it.
+/// Splits a value into its first object and the rest.
 fn split(value: &[u8]) -> Option<(&[u8], &[u8])> {
     let (mut len, mut rest) = number(value)?;
     if len >= PRESENT {
@@ -94,10 +93,10 @@ fn split(value: &[u8]) -> Option<(&[u8], &[u8])> {
     rest.split_at_checked(len as usize)
 }
 
-/// The bytes of the objects of a value, from the first to the last that was written.
+/// Returns the bytes of the objects of a value, in the order of their writes.
 ///
 /// # Errors
-/// [`Error::Corrupt`] if these bytes are no value.
+/// [`Error::Corrupt`] if the bytes are not a value.
 pub fn objects(mut value: &[u8]) -> Result<Vec<&[u8]>, Error> {
     let mut objects = Vec::new();
     while !value.is_empty() {
@@ -108,40 +107,40 @@ pub fn objects(mut value: &[u8]) -> Result<Vec<&[u8]>, Error> {
     Ok(objects)
 }
 
-/// Tells a program that there is something to be merged; false if the calling thread cannot.
+/// A callback that tells a program about keys to merge. It returns `false` if the calling thread
+/// cannot tell it.
 type Tell = Box<dyn Fn() -> bool + Send + Sync>;
 
 /// The program that merges the values of a table, and its version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// The name by which the program is called: an atom, which is that of a module, or any other
-    /// term of atoms and tuples.
+    /// The name of the program: an atom, which names a module, or a term of atoms and tuples.
     pub name: Term,
-    /// The version of its functions. Values are merged by no other.
+    /// The version of its functions. Only this version merges the values.
     pub version: u32,
 }
 
-/// The length of the longest value that was made by writes since it was asked for.
+/// The length class of the longest value that writes have made since the last query for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Length {
-    /// Nothing has to be done about it.
+    /// The value needs no merge yet.
     Short,
-    /// It should be merged soon: it has some hundreds of objects, or as many bytes.
+    /// The value should be merged soon: it has some hundreds of objects, or many bytes.
     Hot,
-    /// It should be merged before more is written.
+    /// The value should be merged before more is written.
     Long,
 }
 
-/// A value is hot if it has so many objects, or bytes.
+/// Number of objects, and of bytes, that make a value hot.
 const HOT_OBJECTS: usize = 256;
 const HOT_BYTES: usize = 64 << 10;
-/// A value of fewer bytes has fewer objects than a hot one.
+/// Minimum number of bytes of a value with as many objects as a hot one.
 const LEAST_HOT_BYTES: usize = 4 << 10;
-/// A value is long if it has so many bytes.
+/// Number of bytes that make a value long.
 const LONG_BYTES: usize = 16 << 20;
 
-/// Returns `true` if a value that was put together has many objects, or bytes. O(objects), up to
-/// those of a hot one.
+/// Returns the length class of a concatenated value. O(objects), up to the number that makes it
+/// hot.
 fn length(mut value: &[u8]) -> Length {
     match value.len() {
         ..LEAST_HOT_BYTES => return Length::Short,
@@ -162,32 +161,31 @@ fn length(mut value: &[u8]) -> Length {
     }
 }
 
-/// The merge of a program, as an operator over the values of tables.
+/// The merge of a program, as an operator on the values of tables.
 ///
-/// The store puts operands one behind the other. It notes the keys that this happens to, of which
-/// the program merges a part at a time, and [replaces](crate::Store::update) what it has merged.
+/// The store concatenates operands, and notes the keys with pending values. The program takes some
+/// of these keys at a time, and [replaces](crate::Store::update) their values by merged ones.
 pub struct ProgramMerge {
-    /// The program that the table was made with. The store is marked with its name, as text, and
-    /// its version. They stay when the program changes: the store itself puts values one behind the
-    /// other whatever the program is.
+    /// The program with which the table was made. The store is marked with its name, as text, and
+    /// its version. They stay when the program changes, because the store concatenates values for
+    /// every program.
     first: Program,
     name: String,
-    /// Tells this table from all others of the process.
+    /// A number that no other table of the process has.
     id: u64,
     program: RwLock<Gate>,
-    /// A [`Length`].
+    /// The longest value since the last call of `take_longest`, as a [`Length`].
     longest: AtomicU8,
     noted: Mutex<Noted>,
 }
 
-/// The program, and whether values may be written that are merged by it.
+/// The program, and the gate that admits writes of values for it.
 struct Gate {
     program: Program,
     is_closed: bool,
 }
 
-/// The most keys that are noted, and the most bytes of them. Others are noted when they are met
-/// again.
+/// Maximum number of noted keys, and of their bytes. Other keys are noted when they are met again.
 const MOST_KEYS: usize = 4096;
 const MOST_BYTES: usize = 1 << 20;
 
@@ -209,9 +207,9 @@ impl Noted {
 }
 
 impl ProgramMerge {
-    /// The merge of a table, if it is one of a program, which is written `{module, Name, Version}`.
-    /// If it was another one when the table was made, `{module, Name, Version, {FirstName,
-    /// FirstVersion}}`.
+    /// Returns the merge of a table, if it is one of a program, in the form `{module, Name,
+    /// Version}`. If another program merged when the table was made, the form is `{module, Name,
+    /// Version, {FirstName, FirstVersion}}`.
     #[must_use]
     pub fn of(description: &Description) -> Option<Self> {
         static IDS: AtomicU64 = AtomicU64::new(0);
@@ -232,8 +230,8 @@ impl ProgramMerge {
         })
     }
 
-    /// Returns the merge, as a description has it, of a table whose values this program has merged,
-    /// and another one will merge from now on. `None` if the name of that is too long.
+    /// Returns the merge, in the form of a description, of this table after `program` has become
+    /// its program. `None` if the name is too long.
     #[must_use]
     pub fn describe_successor(&self, program: &Program) -> Option<Vec<u8>> {
         let first: Term = (self.first.name.clone(), i64::from(self.first.version)).into();
@@ -242,24 +240,24 @@ impl ProgramMerge {
         etf::encode(&(kind, program.name.clone(), version, first).into()).ok()
     }
 
-    /// A number that no other table of the process has, also when this one is open no more.
+    /// Returns a number that no other table of the process has, even after this one is closed.
     #[must_use]
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// The program that merges now.
+    /// Returns the current program.
     #[must_use]
     pub fn program(&self) -> Program {
         let gate = self.program.read().unwrap_or_else(PoisonError::into_inner);
         gate.program.clone()
     }
 
-    /// Does `write`, which writes what this version of the program makes sense of, unless the table
-    /// has another one, or is about to get another one: then it returns `None`.
+    /// Calls `write`, which writes values for this version of the program. Returns `None` instead
+    /// if the table has another version, or is about to get another one.
     ///
     /// # Errors
-    /// [`Error::Busy`] if the program is being changed at this moment, and those of `write`.
+    /// [`Error::Busy`] while the program is being changed, and the errors of `write`.
     pub fn with_version<R>(
         &self,
         version: u32,
@@ -276,24 +274,24 @@ impl ProgramMerge {
         }
     }
 
-    /// Refuses [writes](ProgramMerge::with_version) from now on, or allows them again. None is
-    /// under way when this returns.
+    /// Refuses [writes](ProgramMerge::with_version) from now on, or allows them again. No write is
+    /// in progress when this returns.
     pub fn close_gate(&self, is_closed: bool) {
         let gate = self.program.write();
         gate.unwrap_or_else(PoisonError::into_inner).is_closed = is_closed;
     }
 
-    /// Has another program merge from now on. All that was written must have been merged.
+    /// Sets the program that merges from now on. All written values must have been merged.
     pub fn set_program(&self, program: Program) {
         let gate = self.program.write();
         let mut gate = gate.unwrap_or_else(PoisonError::into_inner);
         (gate.program, gate.is_closed) = (program, false);
     }
 
-    /// The length of the longest value that was put together since this was called before.
+    /// Returns the length class of the longest value that was concatenated since the last call.
     #[must_use]
     pub fn take_longest(&self) -> Length {
-        // Mostly there was none: then nothing is written that others share.
+        // The common case, in which no value is long, does not write to the shared cache line.
         match self.longest.load(Ordering::Relaxed) {
             0 => return Length::Short,
             _ => self.longest.swap(0, Ordering::Relaxed),
@@ -302,14 +300,14 @@ impl ProgramMerge {
     }
 
     fn notes(&self) -> MutexGuard<'_, Noted> {
-        // Complete at every moment, so a panic of the program's teller does not spoil them.
+        // The notes are complete at every moment, so a panic in `tell` does not spoil them.
         self.noted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a key that is pending.
+    /// Notes a key with a pending value.
     pub fn note(&self, key: &[u8]) {
-        // A key that is not noted now may not be met for long, so it is waited for others, which
-        // are as short.
+        // The key must be noted even if another thread holds the lock, since it may not be met
+        // again for long. The lock is only held for short times.
         let mut noted = self.notes();
         let has_room = noted.keys.len() < MOST_KEYS && noted.bytes + key.len() <= MOST_BYTES;
         if has_room && !noted.keys.contains(key) {
@@ -319,13 +317,14 @@ impl ProgramMerge {
         noted.wake();
     }
 
-    /// Has `tell` called from now on when keys were noted: once until keys are taken.
+    /// Sets the callback that is called from now on when keys were noted: once until keys are
+    /// taken.
     pub fn watch(&self, tell: Tell) {
         let mut noted = self.notes();
         (noted.tell, noted.is_told) = (Some(tell), false);
     }
 
-    /// Takes some of the keys that were noted.
+    /// Takes up to `most` of the noted keys.
     pub fn take_noted(&self, most: usize) -> Vec<Vec<u8>> {
         let mut noted = self.notes();
         noted.is_told = false;
@@ -339,7 +338,7 @@ impl ProgramMerge {
         taken
     }
 
-    /// Takes a key that was noted because it was read by the one who merges it.
+    /// Removes a key from the notes, because the caller has read it and merges it.
     pub fn forget(&self, key: &[u8]) {
         let mut noted = self.notes();
         if noted.keys.remove(key) {
@@ -347,7 +346,7 @@ impl ProgramMerge {
         }
     }
 
-    /// Notes that a key has this value, which the program is to merge. Returns the value.
+    /// Notes a key with this value, which the program is to merge. Returns the value.
     fn note_pending(&self, key: &[u8], value: Vec<u8>) -> Vec<u8> {
         self.note(key);
         let length = length(&value);
@@ -358,15 +357,15 @@ impl ProgramMerge {
     }
 }
 
-/// Returns `true` if a table whose description has `stored` has the merge that is `wanted`: the
-/// same program now, whichever it was at first.
+/// Returns `true` if the merges `wanted` and `stored` have the same current program. Their first
+/// programs may differ.
 #[must_use]
 pub fn is_same(wanted: &[u8], stored: &[u8]) -> bool {
     let now = |merge| programs(merge).map(|(program, _)| program);
     wanted == stored || now(wanted).is_some_and(|wanted| Some(wanted) == now(stored))
 }
 
-/// The program that a merge is, and the one that it was at first.
+/// Returns the current and the first program of a merge.
 fn programs(merge: &[u8]) -> Option<(Program, Program)> {
     let term = etf::decode(merge, etf::Options::TRUSTED).ok()?;
     let [kind, name, version, first @ ..] = term.as_tuple()? else {

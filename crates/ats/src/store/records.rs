@@ -1,8 +1,8 @@
 //! The one interface of the records of a table: those of a store in [memory](super::memory), of a
 //! store of [bytes](super::bytes), and of a [moment](crate::KeptMoment).
 //!
-//! It is that of [`ats_mem::Records`], where all can fail: a store must give the functions without
-//! a body, and may do better in the others.
+//! It is the interface of [`ats_mem::Records`] with functions that can fail. A store implements the
+//! functions without a body, and may override the others.
 
 use crate::error::Error;
 use crate::lookup_result::LookupResult;
@@ -28,7 +28,7 @@ pub(crate) type Walked = Result<Option<u64>, NoSuchKey>;
 
 /// The records of a table.
 pub(crate) trait TableRecords<H: Host>: Send + Sync {
-    /// Returns `true` if their order is that of the keys.
+    /// Returns `true` if the records are in key order.
     fn is_ordered(&self) -> bool;
 
     /// Returns the record of a key.
@@ -73,7 +73,7 @@ pub(crate) trait TableRecords<H: Host>: Send + Sync {
     /// Returns the number of objects at one moment.
     fn objects(&self) -> Result<usize, Error>;
 
-    /// Returns the approximate memory that they take, in bytes.
+    /// Returns the approximate memory of the records, in bytes.
     fn about_bytes(&self) -> usize;
 
     /// Returns the approximate number of records, if they can be counted without a look at each.

@@ -1,21 +1,21 @@
-//! The size of a store as it is told.
+//! The reported size of a store.
 
-/// The bytes that [`Store::bytes`](super::Store::bytes) has told.
+/// The bytes that [`Store::bytes`](super::Store::bytes) has reported.
 ///
-/// The structure of a store adapts to its writers: locks are divided and joined, buckets are moved,
-/// and so the memory for them becomes less now and then, also while objects are only added. A
-/// number that is to tell how the objects add up must not. So the structure counts as large as it
-/// was when objects took no more than now, until some are removed or become smaller.
+/// The structure of a store adapts to its writers: locks are divided and joined, buckets are moved.
+/// So its memory decreases now and then, even while objects are only added. The reported number
+/// must not, since it shows how objects add up. So the structure counts with the largest size it
+/// has had since objects were last removed or became smaller.
 #[derive(Default)]
 pub(super) struct Reported {
     /// Bytes of objects.
     objects: usize,
-    /// Bytes of all else.
+    /// Bytes of the structure.
     structure: usize,
 }
 
 impl Reported {
-    /// The sum to report.
+    /// Returns the sum to report.
     pub(super) fn report(&mut self, objects: usize, structure: usize) -> usize {
         if objects < self.objects {
             self.structure = 0;

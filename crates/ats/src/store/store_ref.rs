@@ -1,4 +1,4 @@
-//! Working on a store beyond one guard.
+//! References to a store that outlive a guard.
 
 use super::Store;
 use super::idle_joiner::{self, JoinIdle};
@@ -9,20 +9,22 @@ use ats_sync::Guard;
 use ats_term::image::Host;
 use std::sync::Arc;
 
-/// A reference to a store, by which a call reads it beyond one guard. Nobody waits for it: what
-/// writes beyond one guard is a [`LongBatch`].
+/// A reference to a store, with which a call reads it beyond one guard. No thread waits for its
+/// end, because calls that write beyond one guard use a [`LongBatch`].
 pub(crate) struct StoreRef<H: Host> {
-    /// Until the end.
+    /// The store, until the reference is given up.
     store: Option<Arc<Store<H>>>,
 }
 
 impl<H: Host> StoreRef<H> {
+    /// Takes a reference to a store.
+    ///
     /// # Safety
-    /// `store` was made by [`Arc::into_raw`], and is found under the guard in a place that gives
-    /// its reference up by retiring it.
+    /// `store` was made by [`Arc::into_raw`], and the guard covers the load of the pointer from an
+    /// owner that gives up its reference by retiring it.
     pub(crate) unsafe fn new(store: *const Store<H>, _guard: &Guard) -> Self {
-        // SAFETY: the caller says that `store` comes from `Arc::into_raw` and is given up by
-        // retiring it, so the reference that the place has outlives the guard (CURRENT_STORE-2).
+        // SAFETY: the caller promises that `store` comes from `Arc::into_raw` and is given up by
+        // retiring it, so the owner's reference outlives the guard (CURRENT_STORE-2).
         let store = unsafe {
             Arc::increment_strong_count(store);
             Arc::from_raw(store)
@@ -32,14 +34,14 @@ impl<H: Host> StoreRef<H> {
 }
 
 impl<H: Host> StoreRef<H> {
-    /// Another reference to the same store.
+    /// Returns another reference to the same store.
     pub(crate) fn another(&self) -> Self {
         StoreRef {
             store: self.store.clone(),
         }
     }
 
-    /// Has the background thread give back the records that were kept for queries.
+    /// Frees the records that were kept for queries in the background.
     pub(crate) fn cut_in_background(&self) {
         if let Some(store) = &self.store {
             idle_joiner::notice_at_once(store);
@@ -65,22 +67,22 @@ impl<H: Host> Drop for StoreRef<H> {
     }
 }
 
-/// A batch that changes a store beyond one guard. It is counted in the store as long as it lives.
+/// A batch that changes a store beyond one guard. The store counts it until it is dropped.
 pub(crate) struct LongBatch<H: Host> {
     store: StoreRef<H>,
     number: u64,
 }
 
 impl<H: Host> LongBatch<H> {
-    /// Begins one, under the guard under which the store was found, unless somebody waits for those
-    /// that run, or the store was taken out of its table.
+    /// Begins a batch, under the guard under which the store was found. Returns `None` if a thread
+    /// waits for running batches, or if the store was taken out of its table.
     pub(crate) fn begin(store: StoreRef<H>, _guard: &Guard) -> Option<Self> {
         let number = store.long_batches.begin()?;
         Some(LongBatch { store, number })
     }
 
-    /// See [`Provided::update_long_batch`](ats_mem::Provided::update_long_batch). The thread is not
-    /// pinned.
+    /// Updates the keys: see [`Provided::update_long_batch`](ats_mem::Provided::update_long_batch).
+    /// The thread is not pinned.
     pub(crate) fn update(
         self,
         keys: &[&[u8]],
@@ -97,8 +99,7 @@ impl<H: Host> Drop for LongBatch<H> {
 }
 
 impl<H: Host> Store<H> {
-    /// Lets long batches begin again, in a store that nobody finds any more in the table from which
-    /// it was taken.
+    /// Allows long batches again, in a store that no thread finds any more in its former table.
     pub(crate) fn set_open_to_long_batches(&self) {
         self.long_batches.open();
     }
@@ -106,7 +107,7 @@ impl<H: Host> Store<H> {
     /// Lets no [`LongBatch`] begin any more.
     ///
     /// # Errors
-    /// [`Error::Busy`] if one runs. Then none begins for a while.
+    /// [`Error::Busy`] if a batch runs. Then no batch begins for a while.
     pub(crate) fn close_to_long_batches(&self) -> Result<(), Error> {
         match self.long_batches.close() {
             true => Ok(()),
