@@ -25,11 +25,11 @@ fn main() -> Result<(), Error> {
     transfer.put(("south", 1), 1_100)?;
     accounts.write(&transfer)?;
 
-    // A change that depends on what is there.
+    // The new balance depends on the old one.
     let paid = accounts.update(("north", 0), |balance| balance - 50)?;
     assert_eq!(paid, Some(850));
 
-    // One moment, whatever is written meanwhile.
+    // The report shows one moment, and no later writes.
     let report = accounts.snapshot();
     accounts.remove_range(("north", 50)..("north", 1_000))?;
     let north: Result<Vec<i64>, Error> = report

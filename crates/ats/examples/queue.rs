@@ -49,7 +49,7 @@ fn main() -> Result<(), Error> {
 fn take_all(jobs: &Table<TermHost>) -> Result<Vec<Term>, Error> {
     let (mut work, mut taken) = (Workspace::new(), Vec::new());
     loop {
-        // A guard for each job, so that what was taken can be freed.
+        // Each job gets its own guard, so that removed jobs can be freed.
         let guard = ats::pin();
         match jobs.take_end(End::First, &mut work, &guard) {
             Ok(Some(job)) => taken.push(job.to_term()),

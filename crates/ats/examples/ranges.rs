@@ -1,7 +1,7 @@
 //! Ranges and places: temperatures with keys `{Station, Day}` in an ordered set.
 //!
-//! Keys that begin with the same elements are neighbours, so a station is a range, and so are some
-//! days of it. Reading one takes O(log n) and the time for what is in it.
+//! Keys that begin with the same elements are neighbours, so a station is a range, and so is a
+//! sequence of its days. Reading a range takes O(log n) and the time for its objects.
 
 use ats::{Direction, Error, KeyRange, Table, TableType, TermHost, Workspace};
 use ats_term::Term;

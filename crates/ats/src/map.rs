@@ -1,48 +1,48 @@
 //! Typed maps: keys and values of Rust types, in memory and on disk.
 //!
-//! | map | is |
+//! | map | description |
 //! |---|---|
 //! | [`OrderedMap`] | in memory, in the order of its keys: ranges, ranks, both ends |
 //! | [`HashMap`] | in memory, without order |
 //! | `DiskMap`, of the feature `disk` | on disk, in the order of its keys |
 //!
 //! # Keys and values
-//! A [`Key`] has bytes whose order is that of the keys; a map is asked for anything that has the
-//! [same bytes](AsKey). A [`Value`] has bytes, too. So a map has no nodes for each pair and no
-//! comparisons that call back, and what it returns are copies.
+//! A [`Key`] is encoded as bytes in the order of the keys; a lookup takes any value with the [same
+//! bytes](AsKey). A [`Value`] is encoded as bytes, too. So a map has no node for each pair and no
+//! comparisons that call back, and it returns copies.
 //!
 //! | feature | has |
 //! |---|---|
 //! | `derive` | `#[derive(Key)]` and `#[derive(Value)]` |
 //! | `disk` | `DiskMap` |
-//! | `serde` | `Serde<T>`, a value of whatever `serde` knows; maps are serialised as maps |
+//! | `serde` | `Serde<T>`, a value of any type that `serde` supports; maps are serialised as maps |
 //!
 //! # Consistency
 //! - **One key.** All functions about one key are linearizable, and so are `compute`, `update`,
-//!   `merge` and `get_or_insert_with`: their changes are made of the value that is there at the
-//!   moment of the change.
+//!   `merge` and `get_or_insert_with`: their changes depend on the value at the moment of the
+//!   change.
 //! - **Several keys.** `insert_many` and `insert_many_new` are one step: a thread that reads one of
 //!   the new values finds all others.
 //! - **Iterators** see each key as of a moment after the iterator was made and before the pair is
-//!   returned. A key that is there throughout is met exactly once, one that is missing throughout
-//!   is not. `retain` and `remove_range` go through a map in the same way, and change each key at a
-//!   moment of its own. `clear` removes all keys at one moment.
+//!   returned. A key that is present throughout is returned exactly once, a key that is absent
+//!   throughout is not returned. `retain` and `remove_range` go through a map in the same way, and
+//!   change each key at its own moment. `clear` removes all keys at one moment.
 //! - **Snapshots** show all keys as of one moment.
 //! - **Numbers.** `len`, `count`, `rank` and `nth` are exact at a moment during the call.
 //!
-//! # What may wait
+//! # Blocking
 //! Readers and iterators wait for no other thread. A writer waits for other writers of the same
-//! part of the map, for microseconds, and for a batch that has one of its keys. No function returns
-//! a guard or calls a function of the program under a lock, so no use of a map can be a deadlock:
-//! a closure, and code that goes through an iterator, may use the same map.
+//! part of the map, for microseconds, and for a batch that holds its key. No function returns a
+//! guard or calls a function of the program under a lock, so no use of a map can deadlock: a
+//! closure, and a loop over an iterator, may use the same map.
 //!
-//! A map in memory needs no thread of its own and never waits for a device, so it can be used in
-//! asynchronous code as it is. All functions of a `DiskMap` may wait for the disk.
+//! A map in memory never waits for a device, so asynchronous code can use it directly. All
+//! functions of a `DiskMap` may wait for the disk.
 //!
 //! # Complexity
 //! | function | `OrderedMap` | `HashMap` |
 //! |---|---|---|
-//! | `get`, `insert`, `remove`, `compute` and their like | O(log n) | O(1) |
+//! | `get`, `insert`, `remove`, `compute` and similar functions | O(log n) | O(1) |
 //! | `first`, `last`, `pop_first`, `pop_last`; `pop` | O(log n) | O(1), amortised |
 //! | `range`, `iter`: m pairs | O(log n + m) | O(m) |
 //! | `insert_many` of m pairs | O(m log m + m log n) | O(m log m) |
@@ -51,10 +51,10 @@
 //! | `clear` | O(1) | O(1) |
 //! | `count`, `rank`, `nth` of a snapshot | O(keys that are passed) | |
 //!
-//! A key in memory has less than 4 GiB, and a value less than 16 GiB; a function that is given a
-//! larger one panics. On disk each has less than 2 GiB, and a larger one is an error. The bytes of
-//! keys and values are copied besides. A map that is dropped is freed in the background if it is
-//! large.
+//! A key in memory has less than 4 GiB, and a value less than 16 GiB; functions panic if they get a
+//! larger one. On disk each has less than 2 GiB, and a larger one is an error. Copying the bytes of
+//! keys and values takes additional time. A large map is freed in the background when it is
+//! dropped.
 
 #[macro_use]
 mod shared;

@@ -5,11 +5,11 @@ use ats_store::KeyRange;
 use std::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
 /// A range of keys of type `K`: `..`, `low..high`, `low..=high`, `low..`, `..high`, `..=high`, or
-/// two [`Bound`]s, of anything that [stands for](AsKey) a key.
+/// two [`Bound`]s. The bounds are values that [stand for](AsKey) keys.
 ///
-/// It is [`RangeBounds`](std::ops::RangeBounds) with bounds that need not be keys. Something that
-/// has that trait gives its bounds as `(range.start_bound(), range.end_bound())`. A range whose end
-/// is below its start has no keys.
+/// The trait is like [`RangeBounds`](std::ops::RangeBounds), but its bounds need not be keys. A
+/// type with that trait can pass its bounds as `(range.start_bound(), range.end_bound())`. A range
+/// whose end is below its start has no keys.
 ///
 /// ```
 /// use ats::OrderedMap;
@@ -23,7 +23,7 @@ use std::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, Rang
 /// assert_eq!(map.range(..).count(), 3);
 /// ```
 pub trait KeyBounds<K> {
-    /// The range as bytes.
+    /// Returns the range as bytes.
     fn to_bytes(&self) -> ByteBounds;
 }
 
@@ -35,7 +35,7 @@ pub struct ByteBounds {
 }
 
 impl ByteBounds {
-    /// The bounds of a range that bounds of keys tell.
+    /// Encodes the bounds of a range of keys.
     #[must_use]
     pub fn new<K>(low: Bound<&impl AsKey<K>>, high: Bound<&impl AsKey<K>>) -> Self {
         ByteBounds {
@@ -60,7 +60,7 @@ impl ByteBounds {
     }
 }
 
-/// The least bytes above those of a key.
+/// Returns the least bytes above the bytes of a key.
 fn above<K>(key: &impl AsKey<K>) -> KeyBytes {
     let mut bytes = bytes_of(key);
     bytes.push(&[0]);
@@ -105,8 +105,8 @@ impl<K, B: KeyBounds<K> + ?Sized> KeyBounds<K> for &B {
     }
 }
 
-/// The beginning of keys of type `K`, which a range of neighbours has in common: the first parts of
-/// a tuple, or the first bytes of a text.
+/// A common prefix of keys of type `K`, which are neighbours: the first parts of a tuple, or the
+/// first bytes of a text.
 ///
 /// ```
 /// use ats::OrderedMap;
@@ -124,11 +124,11 @@ impl<K, B: KeyBounds<K> + ?Sized> KeyBounds<K> for &B {
 /// assert_eq!(prices.prefix("pe").count(), 1);
 /// ```
 pub trait KeyPrefix<K> {
-    /// Appends the bytes with which the keys begin.
+    /// Appends the bytes of the prefix.
     fn encode_prefix(&self, bytes: &mut KeyBytes);
 }
 
-/// The range of the keys that begin with a prefix.
+/// Returns the range of the keys that begin with a prefix.
 pub(super) fn of_prefix<K>(prefix: &impl KeyPrefix<K>) -> ByteBounds {
     let mut low = KeyBytes::default();
     prefix.encode_prefix(&mut low);

@@ -21,13 +21,13 @@ use std::marker::PhantomData;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A map on disk, in the order of its keys, which threads share.
+/// A concurrent map on disk, in the order of its keys.
 ///
 /// It has the functions of an [`OrderedMap`](crate::OrderedMap), each of which can fail. A
-/// directory holds one map, which one process has open. Its keys and values are of the types with
-/// which it was made; bytes that are not those of a key or a value are [`Error::Corrupt`],
-/// which names the key; a call that returns it changes nothing. A key or a value that would not be
-/// read as it is written is [`Error::Refused`].
+/// directory holds one map, which one process can open at a time. Its keys and values have the
+/// types with which it was made. Bytes that are not a key or a value of these types cause
+/// [`Error::Corrupt`], which names the key; the call changes nothing then. A key or a value that
+/// cannot be read back causes [`Error::Refused`].
 ///
 /// ```
 /// use ats::DiskMap;
@@ -50,30 +50,30 @@ use std::sync::Arc;
 /// # Ok::<(), ats_disk::Error>(())
 /// ```
 ///
-/// # What is kept
-/// [`Options::durability`] says when a write is on disk. Whatever it is, a crash loses only the
-/// newest writes, and no batch in part. Later versions of this crate read the files of earlier
-/// ones, or bring them into their own format when they open them.
+/// # Durability
+/// [`Options::durability`] selects when a write is on disk. With every setting, a crash loses only
+/// the newest writes, and never a part of a batch. Later versions of this crate read the files of
+/// earlier versions, or convert them when they open them.
 ///
-/// # What may wait
+/// # Blocking
 /// Every function may wait for the disk, and a writer also for writers of the same keys. So
-/// asynchronous programs call them where they may block. Functions of the program are not called
-/// under a lock, but for the decoding of keys and values.
+/// asynchronous programs must call them from threads that may block. The map calls no function of
+/// the program under a lock, except the decoding of keys and values.
 pub struct DiskMap<K, V> {
     store: AtomicStore,
     types: PhantomData<fn() -> (K, V)>,
 }
 
-/// The capability with which a map calls its store: its functions may block.
+/// Returns the capability to block with which a map calls its store.
 fn may_block() -> Option<MayBlock> {
     Some(MayBlock::here())
 }
 
 impl<K: Key, V: Value> DiskMap<K, V> {
-    /// Opens the map in a directory, or makes one there.
+    /// Opens the map in a directory, or creates one there.
     ///
     /// # Errors
-    /// Those of [`DiskStore::open`].
+    /// The errors of [`DiskStore::open`].
     pub fn open(directory: impl AsRef<Path>) -> Result<Self, Error> {
         Self::open_with(directory, Options::default())
     }
@@ -81,7 +81,7 @@ impl<K: Key, V: Value> DiskMap<K, V> {
     /// Opens the map in a directory with options.
     ///
     /// # Errors
-    /// Those of [`DiskStore::open`].
+    /// The errors of [`DiskStore::open`].
     pub fn open_with(directory: impl AsRef<Path>, options: Options) -> Result<Self, Error> {
         let store = DiskStore::open(directory.as_ref(), options)?;
         Ok(DiskMap {
@@ -90,13 +90,13 @@ impl<K: Key, V: Value> DiskMap<K, V> {
         })
     }
 
-    /// Opens a map whose values can be [merged](DiskMap::merge): `merge` makes one of an earlier
-    /// and a later value. It must be associative, and give the same result for the same values at
-    /// any time. Its name and version are written down, and a map is opened only with the same
-    /// ones: another version is one that merges in another way.
+    /// Opens a map whose values can be [merged](DiskMap::merge): `merge` combines an earlier and a
+    /// later value into one. It must be associative and deterministic. The map stores its name and
+    /// version, and can only be opened with the same: a `merge` that combines values differently
+    /// needs another version.
     ///
     /// # Errors
-    /// Those of [`DiskStore::open`].
+    /// The errors of [`DiskStore::open`].
     pub fn open_merging(
         directory: impl AsRef<Path>,
         options: Options,
@@ -116,17 +116,18 @@ impl<K: Key, V: Value> DiskMap<K, V> {
         Self::open_with(directory, options)
     }
 
-    /// The store of the map, for statistics, syncs and whatever else concerns no single type. Not
-    /// for writes: those of the map would not be kept from keys that are being changed.
+    /// Returns the store of the map, for statistics, syncs and other functions that do not depend
+    /// on types. The program must not write through it: such writes would not exclude changes of
+    /// the map.
     #[must_use]
     pub fn store(&self) -> &DiskStore {
         self.store.store()
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     ///
     /// # Errors
-    /// Those of [`DiskStore::get`].
+    /// The errors of [`DiskStore::get`].
     pub fn get(&self, key: impl AsKey<K>) -> Result<Option<V>, Error> {
         let key = key::bytes_of(&key);
         let mut value = None;
@@ -136,39 +137,39 @@ impl<K: Key, V: Value> DiskMap<K, V> {
         value.transpose()
     }
 
-    /// Returns `true` if a key is there.
+    /// Returns `true` if the map has a key.
     ///
     /// # Errors
-    /// Those of [`DiskStore::get`].
+    /// The errors of [`DiskStore::get`].
     pub fn contains_key(&self, key: impl AsKey<K>) -> Result<bool, Error> {
         let key = key::bytes_of(&key);
         self.store().get_with(key.as_slice(), &mut |_| ())
     }
 
-    /// Gives a key a value, without reading the one that it had.
+    /// Sets the value of a key, without reading the old value.
     ///
     /// # Errors
-    /// Those of [`DiskStore::put`].
+    /// The errors of [`DiskStore::put`].
     pub fn put(&self, key: impl AsKey<K>, value: impl AsValue<V>) -> Result<(), Error> {
         let (key, value) = (encode_key(&key)?, encode_value(&value)?);
         self.store
             .put_unread(may_block(), key.as_slice(), value.as_slice())
     }
 
-    /// Gives a key a value, and returns the one that it had, which takes a read.
+    /// Sets the value of a key, and returns the old value, which must be read.
     ///
     /// # Errors
-    /// Those of [`get`](DiskMap::get) and [`put`](DiskMap::put).
+    /// The errors of [`get`](DiskMap::get) and [`put`](DiskMap::put).
     pub fn insert(&self, key: impl AsKey<K>, value: impl AsValue<V>) -> Result<Option<V>, Error> {
         let (key, value) = (encode_key(&key)?, encode_value(&value)?);
         let put = || Change::Put(value.as_slice().to_vec());
         self.exchange(key.as_slice(), put)
     }
 
-    /// Gives a key a value if it has none. Returns `true` if it had none.
+    /// Sets the value of a key if it has none. Returns `true` if it had none.
     ///
     /// # Errors
-    /// Those of [`get`](DiskMap::get) and [`put`](DiskMap::put).
+    /// The errors of [`get`](DiskMap::get) and [`put`](DiskMap::put).
     pub fn insert_new(&self, key: impl AsKey<K>, value: impl AsValue<V>) -> Result<bool, Error> {
         let (key, value) = (encode_key(&key)?, encode_value(&value)?);
         self.change_if(key.as_slice(), None, Some(value.as_slice()))
@@ -177,23 +178,23 @@ impl<K: Key, V: Value> DiskMap<K, V> {
     /// Removes a key, without reading it. O(log n), in memory.
     ///
     /// # Errors
-    /// Those of [`DiskStore::delete`].
+    /// The errors of [`DiskStore::delete`].
     pub fn delete(&self, key: impl AsKey<K>) -> Result<(), Error> {
         let key = key::bytes_of(&key);
         self.store.delete_unread(may_block(), key.as_slice())
     }
 
-    /// Removes a key, and returns the value that it had. Of several threads that remove the same
-    /// key one gets the value.
+    /// Removes a key, and returns its value. Of several threads that remove the same key exactly
+    /// one gets the value.
     ///
     /// # Errors
-    /// Those of [`get`](DiskMap::get) and [`delete`](DiskMap::delete).
+    /// The errors of [`get`](DiskMap::get) and [`delete`](DiskMap::delete).
     pub fn remove(&self, key: impl AsKey<K>) -> Result<Option<V>, Error> {
         self.exchange(key::bytes_of(&key).as_slice(), || Change::Remove)
     }
 
-    /// Merges a value with the one of a key, without reading it: it is merged when the key is read.
-    /// The map was [opened](DiskMap::open_merging) with a function that merges.
+    /// Merges a value into the value of a key, without reading that: they are merged when the key
+    /// is read. The map must be [opened](DiskMap::open_merging) with a function that merges.
     ///
     /// ```
     /// # use ats::DiskMap;
@@ -211,15 +212,15 @@ impl<K: Key, V: Value> DiskMap<K, V> {
     /// ```
     ///
     /// # Errors
-    /// Those of [`DiskStore::merge`].
+    /// The errors of [`DiskStore::merge`].
     pub fn merge(&self, key: impl AsKey<K>, value: impl AsValue<V>) -> Result<(), Error> {
         let mut batch = DiskBatch::new();
         batch.merge(key, value)?;
         self.write(&batch)
     }
 
-    /// Makes all changes of a batch at one moment: every reader sees all of them or none, and so
-    /// does the next opening after a crash.
+    /// Makes all changes of a batch atomically: every reader sees all of them or none, and so does
+    /// a reader after a crash.
     ///
     /// ```
     /// # use ats::{DiskBatch, DiskMap};
@@ -237,19 +238,19 @@ impl<K: Key, V: Value> DiskMap<K, V> {
     /// ```
     ///
     /// # Errors
-    /// Those of [`DiskStore::write`].
+    /// The errors of [`DiskStore::write`].
     pub fn write(&self, batch: &DiskBatch<K, V>) -> Result<(), Error> {
         self.store.write_unread(may_block(), batch.as_bytes())
     }
 
-    /// Changes the value of a key, or its absence, to what a function makes of it, in one step.
-    /// Returns what it has made.
+    /// Replaces the value of a key, or its absence, by the result of a function, atomically.
+    /// Returns that result.
     ///
     /// The function is called again if another thread has changed the value meanwhile. No lock is
     /// held while it runs, so it may use this map and any other.
     ///
     /// # Errors
-    /// Those of [`get`](DiskMap::get) and [`put`](DiskMap::put).
+    /// The errors of [`get`](DiskMap::get) and [`put`](DiskMap::put).
     pub fn compute(
         &self,
         key: impl AsKey<K>,
@@ -272,7 +273,7 @@ impl<K: Key, V: Value> DiskMap<K, V> {
     /// Changes the value of a key, if it has one: see [`compute`](DiskMap::compute).
     ///
     /// # Errors
-    /// Those of [`compute`](DiskMap::compute).
+    /// The errors of [`compute`](DiskMap::compute).
     pub fn update(
         &self,
         key: impl AsKey<K>,
@@ -281,10 +282,11 @@ impl<K: Key, V: Value> DiskMap<K, V> {
         self.compute(key, |value| value.map(&mut change))
     }
 
-    /// The value of a key, which is `make`'s if it has none: see [`compute`](DiskMap::compute).
+    /// Returns the value of a key. If it has none, inserts the result of `make`: see
+    /// [`compute`](DiskMap::compute).
     ///
     /// # Errors
-    /// Those of [`compute`](DiskMap::compute).
+    /// The errors of [`compute`](DiskMap::compute).
     pub fn get_or_insert_with(
         &self,
         key: impl AsKey<K>,
@@ -294,45 +296,45 @@ impl<K: Key, V: Value> DiskMap<K, V> {
         Ok(made.expect("the function makes a value"))
     }
 
-    /// The pairs of all keys, in their order: see [`range`](DiskMap::range).
+    /// Iterates over all pairs in key order: see [`range`](DiskMap::range).
     pub fn iter(&self) -> DiskIter<K, V> {
         self.range(..)
     }
 
-    /// The pairs of the keys in a range, from either end, as of one moment: that of the call. An
-    /// item is an error if it cannot be read. It is the last one of that end if the disk cannot be
-    /// read; behind bytes that are not of the types of the map, and values that cannot be merged,
-    /// the iterator goes on.
+    /// Iterates over the pairs of the keys in a range, from either end, as of the moment of the
+    /// call. An item is an error if it cannot be read. If the disk cannot be read, the error is the
+    /// last item of that end. After bytes that do not have the types of the map, and after values
+    /// that cannot be merged, the iterator continues.
     pub fn range(&self, keys: impl KeyBounds<K>) -> DiskIter<K, V> {
         DiskIter::new(self.store().snapshot(), keys.to_bytes())
     }
 
-    /// The pairs of the keys with a [prefix](KeyPrefix): see [`range`](DiskMap::range).
+    /// Iterates over the pairs of the keys with a [prefix](KeyPrefix): see
+    /// [`range`](DiskMap::range).
     pub fn prefix(&self, prefix: impl KeyPrefix<K>) -> DiskIter<K, V> {
         DiskIter::new(self.store().snapshot(), of_prefix(&prefix))
     }
 
-    /// The pair of the first key.
+    /// Returns the first pair.
     ///
     /// # Errors
-    /// Those of [`DiskStore::get`].
+    /// The errors of [`DiskStore::get`].
     pub fn first(&self) -> Result<Option<(K, V)>, Error> {
         self.iter().next().transpose()
     }
 
-    /// The pair of the last key.
+    /// Returns the last pair.
     ///
     /// # Errors
-    /// Those of [`DiskStore::get`].
+    /// The errors of [`DiskStore::get`].
     pub fn last(&self) -> Result<Option<(K, V)>, Error> {
         self.iter().next_back().transpose()
     }
 
-    /// Removes the first key, and returns its pair. Of several threads that do so each gets another
-    /// one.
+    /// Removes the first key, and returns its pair. Concurrent calls return different pairs.
     ///
     /// # Errors
-    /// Those of [`get`](DiskMap::get) and [`delete`](DiskMap::delete).
+    /// The errors of [`get`](DiskMap::get) and [`delete`](DiskMap::delete).
     pub fn pop_first(&self) -> Result<Option<(K, V)>, Error> {
         self.remove_end(End::First)
     }
@@ -340,15 +342,15 @@ impl<K: Key, V: Value> DiskMap<K, V> {
     /// Removes the last key, and returns its pair.
     ///
     /// # Errors
-    /// Those of [`get`](DiskMap::get) and [`delete`](DiskMap::delete).
+    /// The errors of [`get`](DiskMap::get) and [`delete`](DiskMap::delete).
     pub fn pop_last(&self) -> Result<Option<(K, V)>, Error> {
         self.remove_end(End::Last)
     }
 
-    /// Removes all keys in a range, at one moment. O(1), however many there are.
+    /// Removes all keys in a range, at one moment. O(1) for any number of keys.
     ///
     /// # Errors
-    /// Those of [`DiskStore::delete_range`].
+    /// The errors of [`DiskStore::delete_range`].
     pub fn remove_range(&self, keys: impl KeyBounds<K>) -> Result<(), Error> {
         let mut batch = DiskBatch::new();
         batch.remove_range(keys)?;
@@ -358,64 +360,63 @@ impl<K: Key, V: Value> DiskMap<K, V> {
     /// Removes all keys, at one moment. O(1).
     ///
     /// # Errors
-    /// Those of [`DiskStore::delete_range`].
+    /// The errors of [`DiskStore::delete_range`].
     pub fn clear(&self) -> Result<(), Error> {
         self.remove_range(..)
     }
 
-    /// The number of keys at one moment. O(1) if it is known, since all writes since the last call
-    /// have read what they change: `insert`, `insert_new`, `remove`, `compute` and its like. O(n)
+    /// Returns the number of keys at one moment. O(1) if all writes since the last call have read
+    /// the old values: `insert`, `insert_new`, `remove`, `compute` and functions like it. O(n)
     /// otherwise.
     ///
     /// # Errors
-    /// Those of [`DiskStore::scan`].
+    /// The errors of [`DiskStore::scan`].
     pub fn len(&self) -> Result<usize, Error> {
         self.store().len()
     }
 
-    /// Returns `true` if there is no key.
+    /// Returns `true` if the map has no key.
     ///
     /// # Errors
-    /// Those of [`DiskStore::get`].
+    /// The errors of [`DiskStore::get`].
     pub fn is_empty(&self) -> Result<bool, Error> {
         Ok(self.first()?.is_none())
     }
 
-    /// The map as it is at this moment, for reading. O(1). It keeps the files that it reads until
-    /// it is dropped.
+    /// Returns a snapshot of the map at this moment. O(1). The snapshot keeps the files that it
+    /// reads until it is dropped.
     #[must_use]
     pub fn snapshot(&self) -> DiskSnapshot<K, V> {
         DiskSnapshot::new(self.store().snapshot())
     }
 
-    /// Copies the map as it is at this moment to a directory of its own, which can be opened as
-    /// this one. Files are linked where the file system can do that.
+    /// Copies the map as of this moment to another directory, which can be opened as a map. Files
+    /// are linked if the file system supports that.
     ///
     /// # Errors
-    /// Those of [`DiskStore::checkpoint`].
+    /// The errors of [`DiskStore::checkpoint`].
     pub fn checkpoint(&self, to: impl AsRef<Path>) -> Result<(), Error> {
         self.store().checkpoint(to.as_ref())
     }
 
-    /// Waits until all that was written is on disk.
+    /// Waits until all earlier writes are on disk.
     ///
     /// # Errors
-    /// Those of [`DiskStore::sync`].
+    /// The errors of [`DiskStore::sync`].
     pub fn sync(&self) -> Result<(), Error> {
         self.store().sync()
     }
 
-    /// Writes what is in memory to disk, and closes the map. Later writes fail. A map that is
-    /// dropped without this loses nothing, but takes longer to open.
+    /// Writes the data in memory to disk, and closes the map. Later writes fail. A map that is
+    /// dropped without this loses no data, but takes longer to open.
     ///
     /// # Errors
-    /// Those of [`DiskStore::close`].
+    /// The errors of [`DiskStore::close`].
     pub fn close(&self) -> Result<(), Error> {
         self.store().close()
     }
 
-    /// Makes a change of a key, and returns the value that it had. Changes nothing if that cannot
-    /// be read.
+    /// Changes a key, and returns its old value. Changes nothing if the old value cannot be read.
     fn exchange(
         &self,
         key: &[u8],
@@ -433,7 +434,7 @@ impl<K: Key, V: Value> DiskMap<K, V> {
         old
     }
 
-    /// Makes a change of a key if its value has these bytes. Returns `true` if it had.
+    /// Changes a key if its value has these bytes. Returns `true` if it had.
     fn change_if(&self, key: &[u8], old: Option<&[u8]>, new: Option<&[u8]>) -> Result<bool, Error> {
         let mut plan = |_: usize, value: Option<&[u8]>| match new {
             _ if value != old => Change::Abort,

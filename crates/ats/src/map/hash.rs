@@ -12,10 +12,10 @@ use std::iter::FusedIterator;
 use std::marker::PhantomData;
 use walk::Walk;
 
-/// A map without order, which threads share.
+/// A concurrent map without order.
 ///
-/// It is quicker than an [`OrderedMap`](crate::OrderedMap), and otherwise as that is: all functions
-/// take `&self`, readers take no lock and wait for no other thread, values that are returned are
+/// It is faster than an [`OrderedMap`](crate::OrderedMap), and otherwise works like it: all
+/// functions take `&self`, readers take no lock and wait for no other thread, returned values are
 /// copies.
 ///
 /// ```
@@ -45,19 +45,19 @@ type RecordsOfMap<K, V> = Records<HashTable<Plain>, K, V>;
 impl<K: Key, V: Value> HashMap<K, V> {
     shared_functions!("HashMap");
 
-    /// All pairs, in no order.
+    /// Iterates over all pairs, in no order.
     ///
     /// The iterator reads a piece of at most 256 pairs at a time. It sees each key as of a moment
-    /// after it was made and before the pair is returned: a key that is there throughout is
-    /// returned exactly once, one that is missing throughout is not. A [`snapshot`](Self::snapshot)
-    /// shows all keys as of one moment. The iterator keeps no lock, and no memory of what other
-    /// threads remove, so it can live for any time.
+    /// after it was made and before the pair is returned: a key that is present throughout is
+    /// returned exactly once, a key that is absent throughout is not returned. A
+    /// [`snapshot`](Self::snapshot) shows all keys as of one moment. The iterator keeps no lock,
+    /// and does not keep removed pairs in memory, so it can live for any time.
     pub fn iter(&self) -> Iter<'_, K, V> {
         Iter::new(&self.records, When::NOW)
     }
 
-    /// Removes some key, and returns its pair. `None` only if no key was there throughout. Of
-    /// several threads that do so each gets another one.
+    /// Removes any key, and returns its pair. Returns `None` only if no key was present throughout
+    /// the call. Concurrent calls return different pairs.
     ///
     /// ```
     /// # use ats::HashMap;
@@ -73,13 +73,13 @@ impl<K: Key, V: Value> HashMap<K, V> {
 shared_traits!(HashMap);
 
 impl<K: Key, V: Value> Snapshot<'_, K, V> {
-    /// All pairs at the moment, in no order.
+    /// Iterates over all pairs at the moment, in no order.
     pub fn iter(&self) -> Iter<'_, K, V> {
         Iter::new(&self.records, self.when)
     }
 }
 
-/// All pairs of a map: see [`HashMap::iter`].
+/// An iterator over all pairs of a map: see [`HashMap::iter`].
 #[must_use = "an iterator does nothing unless it is asked for its items"]
 pub struct Iter<'m, K, V> {
     store: &'m StoreOfMap<HashTable<Plain>>,

@@ -1,5 +1,5 @@
-//! Keys of typed maps as bytes: memcomparable, which is to say that their order as bytes is the
-//! order of the keys.
+//! Keys of typed maps as bytes. The encoding is memcomparable: the order of the bytes is the order
+//! of the keys.
 //!
 //! | key | bytes |
 //! |---|---|
@@ -10,13 +10,13 @@
 //! | `String`, `Vec<u8>` | the bytes, with 0 as 1 1 and 1 as 1 2; then 0 |
 //! | `Vec<T>` | a 1 and the bytes of each element; then 0 |
 //! | `Option<T>` | 0; or a 1 and the bytes of the value |
-//! | tuples, arrays | the parts, one behind the other |
-//! | `Reverse<T>` | those of the value, inverted |
-//! | `Box<T>` | those of the value |
+//! | tuples, arrays | the bytes of the parts, concatenated |
+//! | `Reverse<T>` | the bytes of the value, inverted |
+//! | `Box<T>` | the bytes of the value |
 //! | `PhantomData<T>`, `()` | none |
 //!
-//! No encoding of a type is the beginning of another one of it, so a part tells where it ends, and
-//! keys of several parts have the order of the parts.
+//! No encoding of a value is a prefix of the encoding of another value of the same type. So the end
+//! of a part is known, and keys of several parts have the order of the parts.
 
 mod bytes;
 mod numbers;
@@ -30,9 +30,9 @@ use std::any::type_name;
 /// A type whose values are keys of a map.
 ///
 /// The order of the encodings is the order of the keys in an [`OrderedMap`](crate::OrderedMap), and
-/// two keys are the same if their encodings are. The implementations of this crate have the order
-/// of [`Ord`]. Floats have that of [`total_cmp`](f64::total_cmp): `-0.0` is below `0.0` and another
-/// key, and each NaN is a key.
+/// two keys are equal if their encodings are equal. The implementations of this crate have the
+/// order of [`Ord`]. Floats have the order of [`total_cmp`](f64::total_cmp): `-0.0` is a different
+/// key below `0.0`, and each NaN is a key.
 ///
 /// `#[derive(Key)]`, of the feature `derive`, makes keys of structs, with the order of their
 /// fields, and of enums, with the order of their variants:
@@ -53,7 +53,7 @@ use std::any::type_name;
 /// assert_eq!(degrees.first(), Some((key(-1), 3)));
 /// ```
 ///
-/// By hand, a type implements both traits by the parts that it is made of:
+/// A manual implementation of both traits encodes the parts of a type:
 ///
 /// ```
 /// use ats::{AsKey, Key, KeyBytes, KeyReader, OrderedMap};
@@ -78,15 +78,16 @@ use std::any::type_name;
 /// assert_eq!(names.first().map(|(_, name)| name).as_deref(), Some("nine"));
 /// ```
 ///
-/// An implementation by hand that breaks these rules gives wrong answers. A map reads the bytes of
-/// a key before it keeps them, and refuses those that are not read as the same key: a map in memory
-/// panics, a `DiskMap` returns an error.
+/// A manual implementation that breaks these rules gives wrong results. A map decodes the bytes of
+/// a key before it stores them, and refuses bytes that are not decoded to the same key: a map in
+/// memory panics, a `DiskMap` returns an error.
 pub trait Key: AsKey<Self> + Sized {
-    /// Reads a key from its bytes, and goes behind it. `None` if they are not those of a key.
+    /// Decodes a key, and advances the reader behind it. Returns `None` if the bytes are not those
+    /// of a key.
     fn decode(reader: &mut KeyReader<'_>) -> Option<Self>;
 
-    /// Appends the bytes of a sequence of keys. They depend on this type alone, whatever stands for
-    /// the keys. A type may have better ones than the usual.
+    /// Appends the bytes of a sequence of keys. They depend on this type only, not on the type that
+    /// stands for the keys. A type may override this with a better encoding.
     #[doc(hidden)]
     fn encode_all<Q: AsKey<Self>>(keys: &[Q], bytes: &mut KeyBytes) {
         for key in keys {
@@ -96,7 +97,7 @@ pub trait Key: AsKey<Self> + Sized {
         bytes.push(&[NONE]);
     }
 
-    /// Reads a sequence of keys: the reverse of [`encode_all`](Key::encode_all).
+    /// Decodes a sequence of keys: the reverse of [`encode_all`](Key::encode_all).
     #[doc(hidden)]
     fn decode_all(reader: &mut KeyReader<'_>) -> Option<Vec<Self>> {
         let mut keys = Vec::new();
@@ -110,9 +111,9 @@ pub trait Key: AsKey<Self> + Sized {
     }
 }
 
-/// A value that stands for a key of type `K`, since it has the same bytes: what a map can be asked
-/// for. `&str` for a `String`, `(&str, i64)` for a `(String, i64)`, and a reference for what it
-/// leads to.
+/// A value that stands for a key of type `K`, because it has the same bytes. The functions of maps
+/// accept it as a key: `&str` for a `String`, `(&str, i64)` for a `(String, i64)`, and a reference
+/// for its target.
 ///
 /// ```
 /// use ats::OrderedMap;
@@ -126,7 +127,7 @@ pub trait AsKey<K> {
     /// Appends the bytes of the key.
     fn encode(&self, bytes: &mut KeyBytes);
 
-    /// Returns the bytes of a sequence of keys, if each is one byte and they are there already.
+    /// Returns the bytes of a sequence of keys without encoding them, if each key is one byte.
     #[doc(hidden)]
     fn as_bytes(_keys: &[Self]) -> Option<&[u8]>
     where
@@ -135,8 +136,8 @@ pub trait AsKey<K> {
         None
     }
 
-    /// Returns `true` if code of this crate alone makes the bytes. Those of others are read before
-    /// a map takes them.
+    /// Returns `true` if only code of this crate makes the bytes. A map checks all other bytes
+    /// before it stores them.
     #[doc(hidden)]
     fn is_proven(&self) -> bool {
         false
@@ -153,14 +154,14 @@ impl<K, Q: AsKey<K> + ?Sized> AsKey<K> for &Q {
     }
 }
 
-/// Returns the bytes of a key that a map is asked for.
+/// Returns the bytes of a key to look up.
 pub(crate) fn bytes_of<K>(key: &impl AsKey<K>) -> KeyBytes {
     let mut bytes = KeyBytes::default();
     key.encode(&mut bytes);
     bytes
 }
 
-/// Returns the bytes of a key that a map is to keep, or the reason to refuse it.
+/// Returns the bytes of a key to store, or the reason to refuse it.
 #[inline]
 pub(crate) fn kept_bytes_of<K: Key>(key: &impl AsKey<K>) -> Result<KeyBytes, String> {
     let bytes = bytes_of(key);
@@ -178,7 +179,7 @@ pub(crate) fn kept_bytes_of<K: Key>(key: &impl AsKey<K>) -> Result<KeyBytes, Str
     }
 }
 
-/// Shows the first bytes of a key for an error.
+/// Formats the first bytes of a key for an error.
 pub(crate) fn shown(bytes: &[u8]) -> String {
     const MOST: usize = 64;
     let (first, more) = match bytes.split_at_checked(MOST) {
@@ -188,7 +189,7 @@ pub(crate) fn shown(bytes: &[u8]) -> String {
     format!("\"{}{more}\"", first.escape_ascii())
 }
 
-/// The key with these bytes, if they are those of a key.
+/// Decodes a key, if the bytes are those of a key.
 pub(crate) fn from_bytes<K: Key>(bytes: &[u8]) -> Option<K> {
     let mut reader = KeyReader::new(bytes);
     let key = K::decode(&mut reader)?;

@@ -13,12 +13,12 @@ use std::iter::FusedIterator;
 use std::marker::PhantomData;
 use walk::{Place, Walk, pass};
 
-/// A map in the order of its keys, which threads share.
+/// A concurrent map in the order of its keys.
 ///
 /// All functions take `&self`. Readers take no lock and wait for no other thread. Keys and values
-/// are kept as bytes, see [`Key`] and [`Value`]; so values that are returned are copies, and no
-/// function returns a guard. The module [`map`](crate::map) tells what threads see of each other,
-/// and what functions cost.
+/// are stored as bytes, see [`Key`] and [`Value`]; so returned values are copies, and no function
+/// returns a guard. The module [`map`](crate::map) describes the consistency and the cost of all
+/// functions.
 ///
 /// ```
 /// use ats::OrderedMap;
@@ -43,18 +43,18 @@ type RecordsOfMap<K, V> = Records<CaTree<Plain>, K, V>;
 impl<K: Key, V: Value> OrderedMap<K, V> {
     shared_functions!("OrderedMap");
 
-    /// The pairs of all keys, in their order: see [`range`](OrderedMap::range).
+    /// Iterates over all pairs in key order: see [`range`](OrderedMap::range).
     pub fn iter(&self) -> Iter<'_, K, V> {
         self.range(..)
     }
 
-    /// The pairs of the keys in a range, from either end.
+    /// Iterates over the pairs of the keys in a range, from either end.
     ///
     /// The iterator reads a piece of at most 256 pairs at a time. It sees each key as of a moment
-    /// after it was made and before the pair is returned: a key that is there throughout is
-    /// returned exactly once, one that is missing throughout is not. A [`snapshot`](Self::snapshot)
-    /// shows all keys as of one moment. The iterator keeps no lock, and no memory of what other
-    /// threads remove, so it can live for any time.
+    /// after it was made and before the pair is returned: a key that is present throughout is
+    /// returned exactly once, a key that is absent throughout is not returned. A
+    /// [`snapshot`](Self::snapshot) shows all keys as of one moment. The iterator keeps no lock,
+    /// and does not keep removed pairs in memory, so it can live for any time.
     ///
     /// ```
     /// # use ats::OrderedMap;
@@ -69,12 +69,13 @@ impl<K: Key, V: Value> OrderedMap<K, V> {
         Iter::new(&self.records, &keys.to_bytes(), When::NOW)
     }
 
-    /// The pairs of the keys with a [prefix](KeyPrefix): see [`range`](OrderedMap::range).
+    /// Iterates over the pairs of the keys with a [prefix](KeyPrefix): see
+    /// [`range`](OrderedMap::range).
     pub fn prefix(&self, prefix: impl KeyPrefix<K>) -> Iter<'_, K, V> {
         Iter::new(&self.records, &of_prefix(&prefix), When::NOW)
     }
 
-    /// The pair of the first key.
+    /// Returns the first pair.
     ///
     /// ```
     /// # use ats::OrderedMap;
@@ -87,14 +88,14 @@ impl<K: Key, V: Value> OrderedMap<K, V> {
         self.records.store().get(&guard).first(&guard).map(pair)
     }
 
-    /// The pair of the last key.
+    /// Returns the last pair.
     pub fn last(&self) -> Option<(K, V)> {
         let guard = ats_sync::pin();
         self.records.store().get(&guard).last(&guard).map(pair)
     }
 
-    /// Removes the first key, and returns its pair. Of several threads that do so each gets another
-    /// one: so a map is a queue with priorities.
+    /// Removes the first key, and returns its pair. Concurrent calls return different pairs, so a
+    /// map can serve as a priority queue.
     ///
     /// ```
     /// # use ats::OrderedMap;
@@ -113,8 +114,8 @@ impl<K: Key, V: Value> OrderedMap<K, V> {
         self.records.remove_end(End::Last)
     }
 
-    /// Removes the keys in a range, each at a moment of its own, and returns their number. A key
-    /// that another thread inserts meanwhile may stay. O(log n) for each.
+    /// Removes the keys in a range, each at its own moment, and returns their number. A key that
+    /// another thread inserts meanwhile may stay. O(log n) for each.
     ///
     /// ```
     /// # use ats::OrderedMap;
@@ -130,8 +131,9 @@ impl<K: Key, V: Value> OrderedMap<K, V> {
         removed
     }
 
-    /// The number of keys in a range, at one moment. O(log n) for each part with a lock of its own,
-    /// once the keys were counted; O(keys in the range) while batches are written all the time.
+    /// Returns the number of keys in a range, at one moment. O(log n) for each part with its own
+    /// lock, once the keys were counted; O(keys in the range) while batches are written all the
+    /// time.
     ///
     /// ```
     /// # use ats::OrderedMap;
@@ -145,17 +147,17 @@ impl<K: Key, V: Value> OrderedMap<K, V> {
         count(&self.records, &keys.to_bytes(), When::NOW)
     }
 
-    /// The number of keys below a key: see [`count`](OrderedMap::count).
+    /// Returns the number of keys below a key: see [`count`](OrderedMap::count).
     pub fn rank(&self, key: impl AsKey<K>) -> usize {
         count(&self.records, &below::<K>(&key), When::NOW)
     }
 
-    /// The pair of a key with so many keys below it: see [`count`](OrderedMap::count).
+    /// Returns the pair of the key with `rank` keys below it: see [`count`](OrderedMap::count).
     pub fn nth(&self, rank: usize) -> Option<(K, V)> {
         self.nth_in(.., rank)
     }
 
-    /// The pair of a key of a range with so many keys of the range below it.
+    /// Returns the pair of the key in a range with `rank` keys of the range below it.
     pub fn nth_in(&self, keys: impl KeyBounds<K>, rank: usize) -> Option<(K, V)> {
         nth(&self.records, &keys.to_bytes(), When::NOW, rank)
     }
@@ -184,7 +186,7 @@ fn nth<K: Key, V: Value>(
     }
 }
 
-/// The range of the keys below a key.
+/// Returns the range of the keys below a key.
 fn below<K>(key: &impl AsKey<K>) -> ByteBounds {
     KeyBounds::<K>::to_bytes(&(..key))
 }
@@ -199,12 +201,12 @@ fn pair<K: Key, V: Value>(record: &Record<Plain>) -> (K, V) {
 shared_traits!(OrderedMap);
 
 impl<K: Key, V: Value> Snapshot<'_, K, V> {
-    /// The pairs of all keys at the moment, in their order.
+    /// Iterates over all pairs at the moment, in key order.
     pub fn iter(&self) -> Iter<'_, K, V> {
         self.range(..)
     }
 
-    /// The pairs of the keys in a range at the moment, from either end.
+    /// Iterates over the pairs of the keys in a range at the moment, from either end.
     ///
     /// ```
     /// # use ats::OrderedMap;
@@ -218,23 +220,23 @@ impl<K: Key, V: Value> Snapshot<'_, K, V> {
         Iter::new(&self.records, &keys.to_bytes(), self.when)
     }
 
-    /// The pairs of the keys with a [prefix](KeyPrefix) at the moment.
+    /// Iterates over the pairs of the keys with a [prefix](KeyPrefix) at the moment.
     pub fn prefix(&self, prefix: impl KeyPrefix<K>) -> Iter<'_, K, V> {
         Iter::new(&self.records, &of_prefix(&prefix), self.when)
     }
 
-    /// The pair of the first key at the moment.
+    /// Returns the first pair at the moment.
     pub fn first(&self) -> Option<(K, V)> {
         self.iter().next()
     }
 
-    /// The pair of the last key at the moment.
+    /// Returns the last pair at the moment.
     pub fn last(&self) -> Option<(K, V)> {
         self.iter().next_back()
     }
 
-    /// The number of keys in a range at the moment. O(n) for n such keys: what the map knows of
-    /// numbers is of now.
+    /// Returns the number of keys in a range at the moment. O(n) for n such keys, since the counts
+    /// in the map are current.
     ///
     /// ```
     /// # use ats::OrderedMap;
@@ -250,23 +252,24 @@ impl<K: Key, V: Value> Snapshot<'_, K, V> {
         count(&self.records, &keys.to_bytes(), self.when)
     }
 
-    /// The number of keys below a key at the moment: see [`count`](Snapshot::count).
+    /// Returns the number of keys below a key at the moment: see [`count`](Snapshot::count).
     pub fn rank(&self, key: impl AsKey<K>) -> usize {
         count(&self.records, &below::<K>(&key), self.when)
     }
 
-    /// The pair of a key with so many keys below it at the moment: see [`count`](Snapshot::count).
+    /// Returns the pair of the key with `rank` keys below it at the moment: see
+    /// [`count`](Snapshot::count).
     pub fn nth(&self, rank: usize) -> Option<(K, V)> {
         self.nth_in(.., rank)
     }
 
-    /// The pair of a key of a range with so many keys of the range below it at the moment.
+    /// Returns the pair of the key in a range with `rank` keys of the range below it at the moment.
     pub fn nth_in(&self, keys: impl KeyBounds<K>, rank: usize) -> Option<(K, V)> {
         nth(&self.records, &keys.to_bytes(), self.when, rank)
     }
 }
 
-/// The pairs of a range of keys, from either end: see [`OrderedMap::range`].
+/// An iterator over the pairs of a range of keys, from either end: see [`OrderedMap::range`].
 #[must_use = "an iterator does nothing unless it is asked for its items"]
 pub struct Iter<'m, K, V> {
     store: &'m StoreOfMap<CaTree<Plain>>,

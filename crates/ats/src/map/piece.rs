@@ -1,14 +1,14 @@
-//! A piece of a walk: records that were copied while the thread was pinned.
+//! Pieces of walks: records that were copied while the thread was pinned.
 //!
-//! A walk pins for one piece at a time, so it keeps no memory from being freed however long it
-//! takes. Pieces begin small, since many walks end after a few records, and grow.
+//! A walk pins for one piece at a time, so even a long walk does not keep memory from being freed.
+//! Pieces begin small, since many walks end after a few records, and grow.
 
 use std::collections::VecDeque;
 
-/// Records of the first piece, and of the largest ones.
+/// Number of records of the first piece, and of the largest pieces.
 const FIRST: usize = 8;
 const MOST: usize = 256;
-/// A piece with so many bytes gets no further record.
+/// Number of bytes after which a piece gets no further record.
 const ENOUGH_BYTES: usize = 1 << 15;
 
 /// Records that were read and are not yet returned.
@@ -21,14 +21,14 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    /// Makes it empty, and ready for the next records.
+    /// Empties the piece, and prepares it for the next records.
     pub(super) fn begin(&mut self) {
         self.bytes.clear();
         self.records.clear();
         self.room = (self.room * 2).clamp(FIRST, MOST);
     }
 
-    /// Adds a record. Returns `true` if there is room for another one.
+    /// Adds a record. Returns `true` if the piece has room for another one.
     pub(super) fn push(&mut self, key: &[u8], value: &[u8]) -> bool {
         let begin = self.bytes.len();
         self.bytes.extend_from_slice(key);
@@ -38,7 +38,7 @@ impl Piece {
         self.records.len() < self.room && self.bytes.len() < ENOUGH_BYTES
     }
 
-    /// The key that was added last.
+    /// Returns the key that was added last.
     pub(super) fn last_key(&self) -> Option<&[u8]> {
         let [begin, middle, _] = *self.records.back()?;
         Some(&self.bytes[begin..middle])
@@ -52,13 +52,13 @@ impl Piece {
         (&self.bytes[begin..middle], &self.bytes[middle..end])
     }
 
-    /// Takes the record that was added first of those that are left.
+    /// Takes the oldest record that is left.
     pub(super) fn pop_front(&mut self) -> Option<(&[u8], &[u8])> {
         let record = self.records.pop_front()?;
         Some(self.record(record))
     }
 
-    /// Takes the record that was added last.
+    /// Takes the newest record.
     pub(super) fn pop_back(&mut self) -> Option<(&[u8], &[u8])> {
         let record = self.records.pop_back()?;
         Some(self.record(record))

@@ -1,9 +1,8 @@
-//! The records of a map in memory: what both kinds of maps do with single keys, and with batches.
+//! The records of a map in memory: operations of both kinds of maps on single keys, and on batches.
 //!
-//! No function of a caller runs under a lock, or while the thread is pinned, but the decoding of
-//! keys and values: so whatever it does, it cannot block the map. A change that depends on the
-//! value that is there reads it, lets the caller decide, and is made if the value is still the
-//! same.
+//! No function of a caller runs under a lock, or while the thread is pinned, except the decoding of
+//! keys and values. So it cannot block the map. A change that depends on the current value reads
+//! it, lets the caller decide, and is made if the value is still the same.
 
 use super::key::{self, AsKey, Key, KeyBytes};
 use super::store_of_map::{MapStore, StoreOfMap};
@@ -21,7 +20,7 @@ pub(super) struct Records<S: MapStore, K, V> {
     types: PhantomData<fn() -> (K, V)>,
 }
 
-/// Calls a function until it does not find a key held by a batch of another thread.
+/// Repeats a call while a batch of another thread holds the key.
 pub(super) fn retry<T>(mut call: impl FnMut() -> Result<T, Busy>) -> T {
     loop {
         match call() {
@@ -31,12 +30,12 @@ pub(super) fn retry<T>(mut call: impl FnMut() -> Result<T, Busy>) -> T {
     }
 }
 
-/// Returns the key with these bytes, which were read when the map got them.
+/// Returns the key with these bytes, which were checked when the map got them.
 pub(super) fn decode_key<K: Key>(bytes: &[u8]) -> K {
     key::from_bytes(bytes).unwrap_or_else(|| unreadable::<K>(bytes))
 }
 
-/// Returns the value with these bytes, which were read when the map got them.
+/// Returns the value with these bytes, which were checked when the map got them.
 pub(super) fn decode_value<V: Value>(bytes: &[u8]) -> V {
     V::decode(bytes).unwrap_or_else(|| unreadable::<V>(bytes))
 }
@@ -61,7 +60,7 @@ fn kept_bytes_of<K: Key>(key: &impl AsKey<K>) -> KeyBytes {
     key::kept_bytes_of(key).unwrap_or_else(|why| refuse(why))
 }
 
-/// The bytes of the value of a record.
+/// Returns the bytes of the value of a record.
 pub(super) fn value_bytes<V: Value>(record: &Record<Plain>) -> &[u8] {
     unpack(record.value(), V::LEN)
 }
@@ -78,7 +77,7 @@ impl<S: MapStore, K: Key, V: Value> Records<S, K, V> {
         }
     }
 
-    /// The same records, whatever is put in their place.
+    /// Returns a reference to the same records, which stays with them when the map is cleared.
     pub(super) fn share(&self) -> Self {
         Records {
             store: self.store.share(),
@@ -154,14 +153,14 @@ impl<S: MapStore, K: Key, V: Value> Records<S, K, V> {
         })
     }
 
-    /// The words of the value of a key.
+    /// Returns the words of the value of a key.
     fn words_at(&self, key: &[u8]) -> Option<Words> {
         let guard = pin();
         let record = self.store.get(&guard).get(key, &guard)?;
         Some(Words::from_slice(record.value()))
     }
 
-    /// Makes a change of a key if the words of its value are these. Returns `true` if they were.
+    /// Changes a key if its value has these words. Returns `true` if it had.
     fn exchange(&self, key: &[u8], old: Option<&[u64]>, new: Option<&[u64]>) -> bool {
         retry(|| {
             let mut record = new.map(|words| RecordBox::new(key, words, false));
@@ -179,7 +178,7 @@ impl<S: MapStore, K: Key, V: Value> Records<S, K, V> {
         })
     }
 
-    /// Returns `true` if the key had no value, and has this one now.
+    /// Inserts a key with a value if the key is absent. Returns `true` if it was.
     pub(super) fn insert_new(&self, key: &impl AsKey<K>, value: &impl AsValue<V>) -> bool {
         let (key, value) = (kept_bytes_of(key), words_of(value));
         self.exchange(key.as_slice(), None, Some(&value))
@@ -195,7 +194,7 @@ impl<S: MapStore, K: Key, V: Value> Records<S, K, V> {
             let old = self.words_at(key.as_slice());
             let new = change(old.as_ref().map(|old| decode_value(unpack(old, V::LEN))));
             let words = new.as_ref().map(words_of::<V>);
-            // What does not change was so when it was read.
+            // An unchanged value was the result at the moment of the read.
             if words == old || self.exchange(key.as_slice(), old.as_deref(), words.as_deref()) {
                 return new;
             }
@@ -226,7 +225,7 @@ impl<S: MapStore, K: Key, V: Value> Records<S, K, V> {
         self.exchange(key, Some(&pack(value, V::LEN)), None)
     }
 
-    /// Removes a key. Returns `true` if it was there.
+    /// Removes a key. Returns `true` if it was present.
     pub(super) fn remove_bytes(&self, key: &[u8]) -> bool {
         retry(|| {
             let guard = pin();
@@ -234,7 +233,7 @@ impl<S: MapStore, K: Key, V: Value> Records<S, K, V> {
         })
     }
 
-    /// Inserts pairs as one. If one of the keys is there, does so only if `replace` says it.
+    /// Inserts pairs atomically. If one of the keys is present, inserts them only if `replace`.
     pub(super) fn insert_many<Q: AsKey<K>, W: AsValue<V>>(
         &self,
         pairs: impl IntoIterator<Item = (Q, W)>,
@@ -244,7 +243,7 @@ impl<S: MapStore, K: Key, V: Value> Records<S, K, V> {
         let mut pairs: Vec<_> = pairs
             .map(|(key, value)| (kept_bytes_of(&key), words_of(&value)))
             .collect();
-        // The last one of a key is to stay, and the sort leaves those of a key as they came.
+        // The last pair of a key must stay, and the stable sort keeps the order of equal keys.
         pairs.reverse();
         pairs.sort_by(|(one, _), (other, _)| one.cmp(other));
         pairs.dedup_by(|(later, _), (first, _)| later == first);
@@ -270,7 +269,7 @@ impl<S: MapStore, K: Key, V: Value> Records<S, K, V> {
         usize::try_from(totals.objects).unwrap_or(0)
     }
 
-    /// Begins a moment, at which the records can be read until it is ended. They must not be
+    /// Begins a moment, at which the records can be read until it is ended. The store must not be
     /// exchanged meanwhile.
     pub(super) fn begin(&self) -> Moment {
         begin(self.store.keep().store())
@@ -288,7 +287,7 @@ pub(super) fn begin(store: &impl ats_mem::Records<Plain>) -> Moment {
     begun.expect("the stores of maps have moments")
 }
 
-/// Breaks if this is so.
+/// Breaks if the condition is `true`.
 pub(super) fn break_if(is_so: bool) -> ControlFlow<()> {
     match is_so {
         true => ControlFlow::Break(()),

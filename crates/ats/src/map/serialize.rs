@@ -9,12 +9,12 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// Reads a map.
+/// A visitor that reads a map.
 struct MapVisitor<M>(PhantomData<fn() -> M>);
 
 macro_rules! maps {
     ($($map:ident)*) => {$(
-        /// The map as it is at one moment.
+        /// Serialises the map as of one moment.
         impl<K: Key + Serialize, V: Value + Serialize> Serialize for $map<K, V> {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 let snapshot = self.snapshot();

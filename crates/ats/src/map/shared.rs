@@ -1,10 +1,10 @@
-//! The functions that both kinds of maps in memory have.
+//! The functions of both kinds of maps in memory.
 
 /// Defines the functions of a map whose field `records` is [`Records`](super::records::Records).
 /// `$map` is the name of its type, for examples.
 macro_rules! shared_functions {
     ($map:literal) => {
-        /// An empty map.
+        /// Returns an empty map.
         #[must_use]
         pub fn new() -> Self {
             Self {
@@ -12,7 +12,7 @@ macro_rules! shared_functions {
             }
         }
 
-        /// The value of a key.
+        /// Returns the value of a key.
         #[doc = example!($map, "map.insert(\"pear\", 40);
 assert_eq!(map.get(\"pear\"), Some(40));
 assert_eq!(map.get(\"fig\"), None);")]
@@ -21,26 +21,26 @@ assert_eq!(map.get(\"fig\"), None);")]
             self.records.get_at(&key, When::NOW)
         }
 
-        /// Returns `true` if a key is there.
+        /// Returns `true` if the map has a key.
         #[inline]
         pub fn contains_key(&self, key: impl AsKey<K>) -> bool {
             self.records.contains(&key)
         }
 
-        /// Gives a key a value, and returns the one that it had.
+        /// Sets the value of a key, and returns the old value.
         #[doc = example!($map, "assert_eq!(map.insert(\"pear\", 40), None);
 assert_eq!(map.insert(\"pear\", 41), Some(40));")]
         pub fn insert(&self, key: impl AsKey<K>, value: impl AsValue<V>) -> Option<V> {
             self.records.insert(&key, &value)
         }
 
-        /// Gives a key a value, without a look at the one that it had. Returns `true` if the key
-        /// was there. Quicker than [`insert`](Self::insert).
+        /// Sets the value of a key, without reading the old value. Returns `true` if the key was
+        /// present. Faster than [`insert`](Self::insert).
         pub fn put(&self, key: impl AsKey<K>, value: impl AsValue<V>) -> bool {
             self.records.put(&key, &value)
         }
 
-        /// Gives a key a value if it has none. Returns `true` if it had none.
+        /// Sets the value of a key if it has none. Returns `true` if it had none.
         #[doc = example!($map, "assert!(map.insert_new(\"pear\", 40));
 assert!(!map.insert_new(\"pear\", 50));
 assert_eq!(map.get(\"pear\"), Some(40));")]
@@ -48,9 +48,9 @@ assert_eq!(map.get(\"pear\"), Some(40));")]
             self.records.insert_new(&key, &value)
         }
 
-        /// Gives keys values, all at one moment: every reader of a key sees all of the pairs or
-        /// none. Of several values of a key the last one counts. O(m log m) for m pairs, besides
-        /// what inserting each of them takes.
+        /// Sets the values of several keys at one moment: every reader of a key sees all of the
+        /// pairs or none. Of several values of a key the last one counts. O(m log m) for m pairs,
+        /// plus the time of inserting each of them.
         #[doc = example!($map, "map.insert_many([(\"apple\", 30), (\"pear\", 40)]);
 assert_eq!(map.len(), 2);")]
         pub fn insert_many<Q: AsKey<K>, W: AsValue<V>>(
@@ -60,8 +60,8 @@ assert_eq!(map.len(), 2);")]
             self.records.insert_many(pairs, true);
         }
 
-        /// Does what [`insert_many`](Self::insert_many) does if none of the keys is there, else
-        /// nothing. Returns `true` if it did.
+        /// Inserts pairs like [`insert_many`](Self::insert_many) if none of the keys is present.
+        /// Returns `true` if it did.
         #[doc = example!($map, "assert!(map.insert_many_new([(\"apple\", 30), (\"pear\", 40)]));
 assert!(!map.insert_many_new([(\"fig\", 20), (\"pear\", 50)]));
 assert_eq!(map.get(\"fig\"), None);")]
@@ -72,8 +72,8 @@ assert_eq!(map.get(\"fig\"), None);")]
             self.records.insert_many(pairs, false)
         }
 
-        /// Removes a key, and returns the value that it had. Of several threads that remove the
-        /// same key one gets the value.
+        /// Removes a key, and returns its value. Of several threads that remove the same key
+        /// exactly one gets the value.
         #[doc = example!($map, "map.insert(\"pear\", 40);
 assert_eq!(map.remove(\"pear\"), Some(40));
 assert_eq!(map.remove(\"pear\"), None);")]
@@ -81,16 +81,16 @@ assert_eq!(map.remove(\"pear\"), None);")]
             self.records.remove(&key)
         }
 
-        /// The value of a key, which is `make`'s if it has none. `make` is called once at most; its
-        /// value is dropped if another thread was faster.
+        /// Returns the value of a key. If it has none, inserts the result of `make`. `make` is
+        /// called at most once; its result is dropped if another thread was faster.
         #[doc = example!($map, "assert_eq!(map.get_or_insert_with(\"pear\", || 40), 40);
 assert_eq!(map.get_or_insert_with(\"pear\", || unreachable!()), 40);")]
         pub fn get_or_insert_with(&self, key: impl AsKey<K>, make: impl FnOnce() -> V) -> V {
             self.records.get_or_insert_with(&key, make)
         }
 
-        /// Changes the value of a key, or its absence, to what a function makes of it, in one step.
-        /// Returns what it has made.
+        /// Replaces the value of a key, or its absence, by the result of a function, atomically.
+        /// Returns that result.
         ///
         /// The function is called again if another thread has changed the value meanwhile. No lock
         /// is held while it runs, so it may use this map and any other.
@@ -107,7 +107,7 @@ assert!(!map.contains_key(\"pear\"));")]
             self.records.compute(&key, change)
         }
 
-        /// Changes the value of a key, if it has one, to what a function makes of it: see
+        /// Changes the value of a key, if it has one, to the result of a function: see
         /// [`compute`](Self::compute).
         #[doc = example!($map, "map.insert(\"pear\", 40);
 assert_eq!(map.update(\"pear\", |price| price + 2), Some(42));
@@ -116,7 +116,7 @@ assert_eq!(map.update(\"fig\", |price| price + 2), None);")]
             self.records.compute(&key, |value| value.map(&mut change))
         }
 
-        /// Merges a value with the one of a key, or gives it to the key if that has none: see
+        /// Merges a value into the value of a key, or sets it if the key has none: see
         /// [`compute`](Self::compute). The function gets the earlier value first.
         #[doc = example!($map, "for _ in 0..3 {
     map.merge(\"pear\", 1, |count, more| count + more);
@@ -135,7 +135,7 @@ assert_eq!(map.get(\"pear\"), Some(3));")]
         }
 
         /// Removes the keys for which a function does not return `true`. Goes through the map like
-        /// [`iter`](Self::iter). A key whose value is changed after the function has seen it stays.
+        /// [`iter`](Self::iter). A key whose value changes after the function has seen it stays.
         #[doc = example!($map, "map.insert_many([(\"apple\", 30), (\"pear\", 40)]);
 map.retain(|_, price| *price > 35);
 assert_eq!(map.len(), 1);")]
@@ -148,8 +148,8 @@ assert_eq!(map.len(), 1);")]
             }
         }
 
-        /// Removes all keys, at one moment. O(1): an empty map takes the place, and what was there
-        /// is freed in the background. Snapshots keep what they show.
+        /// Removes all keys, at one moment. O(1): an empty store replaces the old one, which is
+        /// freed in the background. Snapshots keep their pairs.
         #[doc = example!($map, "map.insert(\"pear\", 40);
 let before = map.snapshot();
 map.clear();
@@ -159,30 +159,29 @@ assert_eq!(before.len(), 1);")]
             self.records.store().clear();
         }
 
-        /// The number of keys, exact at a moment between the begin and the end of the call. O(parts
-        /// with a lock of their own), of which there are few unless many threads write.
+        /// Returns the number of keys, exact at a moment between the begin and the end of the call.
+        /// O(locks); a map has few locks unless many threads write.
         #[must_use]
         pub fn len(&self) -> usize {
             self.records.len()
         }
 
-        /// Returns `true` if there is no key.
+        /// Returns `true` if the map has no key.
         #[must_use]
         pub fn is_empty(&self) -> bool {
             self.len() == 0
         }
 
-        /// The number of bytes of memory that the map takes, about: keys, values and what it takes
-        /// to find them. Not what was removed and still waits to be freed.
+        /// Returns the approximate bytes of memory of the map: keys, values and the structure that
+        /// finds them. Removed pairs that are not freed yet do not count.
         #[must_use]
         pub fn memory(&self) -> usize {
             self.records.store().get(&ats_sync::pin()).bytes()
         }
 
-        /// The map as it is at this moment, for reading. O(parts with a lock of their own).
+        /// Returns a snapshot of the map at this moment. O(locks).
         ///
-        /// Writers go on. What they replace or remove stays in memory until the snapshot is
-        /// dropped.
+        /// Writers go on. Replaced and removed pairs stay in memory until the snapshot is dropped.
         #[doc = example!($map, "map.insert(\"pear\", 40);
 let before = map.snapshot();
 map.insert(\"pear\", 41);
@@ -203,7 +202,7 @@ assert_eq!(before.iter().count(), 1);")]
     };
 }
 
-/// The text of an example, with a map of the type of that name.
+/// Returns the text of an example, with a map of the type of that name.
 macro_rules! example {
     ($map:literal, $text:literal) => {
         concat!(
@@ -227,7 +226,7 @@ macro_rules! shared_traits {
             }
         }
 
-        /// A copy of the map as it is at one moment.
+        /// Copies the map as of one moment.
         impl<K: Key, V: Value> Clone for $map<K, V> {
             fn clone(&self) -> Self {
                 self.snapshot().iter().collect()
@@ -240,7 +239,7 @@ macro_rules! shared_traits {
             }
         }
 
-        /// Each pair is inserted at a moment of its own.
+        /// Inserts each pair at its own moment.
         impl<K: Key, V: Value, Q: AsKey<K>, W: AsValue<V>> Extend<(Q, W)> for $map<K, V> {
             fn extend<I: IntoIterator<Item = (Q, W)>>(&mut self, pairs: I) {
                 for (key, value) in pairs {
@@ -277,25 +276,25 @@ macro_rules! shared_traits {
         pub struct Snapshot<'m, K: Key, V: Value> {
             records: RecordsOfMap<K, V>,
             when: When,
-            /// Until the end.
+            /// The moment, until it is ended.
             moment: Option<Moment>,
             map: PhantomData<&'m $map<K, V>>,
         }
 
         impl<K: Key, V: Value> Snapshot<'_, K, V> {
-            /// The value of a key at the moment.
+            /// Returns the value of a key at the moment.
             pub fn get(&self, key: impl AsKey<K>) -> Option<V> {
                 self.records.get_at(&key, self.when)
             }
 
-            /// The number of keys at the moment. O(1).
+            /// Returns the number of keys at the moment. O(1).
             #[must_use]
             pub fn len(&self) -> usize {
                 let objects = self.moment.as_ref().map_or(0, |moment| moment.objects);
                 usize::try_from(objects).unwrap_or(0)
             }
 
-            /// Returns `true` if there was no key at the moment.
+            /// Returns `true` if the map had no key at the moment.
             #[must_use]
             pub fn is_empty(&self) -> bool {
                 self.len() == 0

@@ -1,4 +1,4 @@
-//! The store of a map in memory, which its maps, iterators and background threads share.
+//! The store of a map in memory, which the map, its iterators and background threads share.
 
 use crate::background::{self, FreeInSlices};
 use crate::store::idle_joiner::{self, JoinIdle, Listed};
@@ -8,21 +8,22 @@ use ats_sync::count::atomic::{AtomicPtr, Ordering};
 use std::marker::PhantomData;
 use std::sync::{Arc, Weak};
 
-/// A store with at most this many records is freed at once, a larger one in the background.
+/// Maximum number of records of a store that is freed at once; a larger store is freed in the
+/// background.
 const FREED_AT_ONCE: usize = 1_000;
-/// Records freed in one slice, or given back in one go.
+/// Number of records that are freed in one slice.
 const SLICE: usize = 2_000;
 
-/// A store of records without resources, which maps can have.
+/// A store of records without resources, for maps.
 pub(crate) trait MapStore: Records<Plain> + Sized + 'static {
-    /// An empty store that is shared.
+    /// Returns an empty shared store.
     fn shared() -> Arc<Shared<Self>>;
 
-    /// Frees some records; true when nothing is left.
+    /// Frees up to about `budget` records. Returns `true` when none is left.
     fn free_some(&mut self, budget: usize) -> bool;
 }
 
-/// A store, and the state by which it is visited in the background.
+/// A store, and the state for its visits in the background.
 pub(crate) struct Shared<S> {
     store: S,
     listed: Listed,
@@ -30,7 +31,7 @@ pub(crate) struct Shared<S> {
 
 impl<S> Shared<S> {
     fn new(store: S) -> Self {
-        // What is retired is freed also when no thread works on maps any more.
+        // The thread also frees retired records when no other thread works on maps any more.
         background::start();
         Shared {
             store,
@@ -68,7 +69,8 @@ impl<S: MapStore> Shared<S> {
         &self.store
     }
 
-    /// Gives back some of what was kept for snapshots that have ended. True if nothing is left.
+    /// Frees some of the records that were kept for snapshots that have ended. Returns `true` if
+    /// none is left.
     fn cut(&self) -> bool {
         self.store.cut(SLICE, &ats_sync::pin())
     }
@@ -98,7 +100,7 @@ impl<S: MapStore> JoinIdle for Shared<S> {
 
 impl<S: MapStore> OnFirstSplit for Shared<S> {
     fn has_split(self: Arc<Self>) {
-        // The writer that calls this has a reference besides, so this one is not the last.
+        // The writer that calls this has another reference, so this one is not the last.
         idle_joiner::notice(&self);
     }
 }
@@ -112,18 +114,19 @@ impl<S: MapStore> FreeInSlices for Shared<S> {
 /// The reference of a map, or of a snapshot of it, to its store.
 ///
 /// # Invariants
-/// - STORE_OF_MAP-1. The pointer was made by [`Arc::into_raw`], and is this one's to give up.
-/// - STORE_OF_MAP-2. A store that is exchanged is given up by retiring it. The last one is given up
-///   when this is dropped.
+/// - STORE_OF_MAP-1. The pointer was made by [`Arc::into_raw`], and this type owns its reference.
+/// - STORE_OF_MAP-2. The reference to an exchanged store is given up by retiring it. The reference
+///   to the last store is given up when this is dropped.
 pub(crate) struct StoreOfMap<S: MapStore> {
-    /// Exchanged as a whole to clear the map: an operation works on the store that it finds, and
-    /// one that still works on the old store counts as done before the exchange.
+    /// The current store. Clearing the map exchanges it: an operation works on the store that it
+    /// has found, and an operation that still works on the old store counts as done before the
+    /// exchange.
     current: AtomicPtr<Shared<S>>,
     owned: PhantomData<Arc<Shared<S>>>,
 }
 
 impl<S: MapStore> StoreOfMap<S> {
-    /// An empty store.
+    /// Returns a reference to an empty store.
     pub(crate) fn new() -> Self {
         Self::of(S::shared())
     }
@@ -135,45 +138,46 @@ impl<S: MapStore> StoreOfMap<S> {
         }
     }
 
-    /// The store of this moment.
+    /// Returns the current store.
     #[inline]
     pub(crate) fn get<'g>(&'g self, _guard: &'g Guard) -> &'g S {
-        // SAFETY: the pointer is one of `Arc::into_raw` (STORE_OF_MAP-1). What is found under a
-        // guard is given up after that guard is gone at the earliest, since it is retired when it
-        // was exchanged, or given up when nobody borrows this any more (STORE_OF_MAP-2).
+        // SAFETY: the pointer comes from `Arc::into_raw` (STORE_OF_MAP-1). A store that is found
+        // under a guard lives as long as the guard, since its reference is retired after it was
+        // exchanged, or given up when `self` is not borrowed any more (STORE_OF_MAP-2).
         unsafe { &(*self.current.load(Ordering::Acquire)).store }
     }
 
-    /// The store of this moment, to be used without a guard.
+    /// Returns the current store, for use without a guard.
     pub(crate) fn keep(&self) -> Arc<Shared<S>> {
         let _guard = ats_sync::pin();
         let raw = self.current.load(Ordering::Acquire);
-        // SAFETY: the pointer is one of `Arc::into_raw` (STORE_OF_MAP-1), whose reference is not
-        // given up before the guard is gone (STORE_OF_MAP-2). Another one is made here.
+        // SAFETY: the pointer comes from `Arc::into_raw` (STORE_OF_MAP-1), and its reference is not
+        // given up before the guard is dropped (STORE_OF_MAP-2). This call makes another reference.
         unsafe {
             Arc::increment_strong_count(raw);
             Arc::from_raw(raw)
         }
     }
 
-    /// Another reference to the store of this moment.
+    /// Returns another reference to the current store.
     pub(crate) fn share(&self) -> Self {
         Self::of(self.keep())
     }
 
-    /// Puts an empty store in the place of the one that is there. O(1).
+    /// Replaces the store by an empty one. O(1).
     pub(crate) fn clear(&self) {
         let guard = ats_sync::pin();
         let raw = self.current.swap(into_raw(S::shared()), Ordering::AcqRel);
-        // SAFETY: the pointer is ours (STORE_OF_MAP-1), was taken out by this thread only, and is
-        // given up below.
+        // SAFETY: `self` owned the reference (STORE_OF_MAP-1), only this thread has taken the
+        // pointer out, and the reference is given up below.
         let bytes = size_of::<Shared<S>>() + unsafe { &(*raw).store }.bytes();
-        // SAFETY: as above. Threads that have found it did so under guards (STORE_OF_MAP-2).
+        // SAFETY: only this thread has taken the pointer out. Threads that have found the store did
+        // so under guards (STORE_OF_MAP-2).
         unsafe { guard.retire(raw.cast(), bytes, free::<S>) };
     }
 
-    /// Gives back what was kept for a snapshot that has just ended: a little now, and the rest in
-    /// the background.
+    /// Frees records that were kept for a snapshot that has just ended: some at once, and the rest
+    /// in the background.
     pub(crate) fn cut(&self) {
         let shared = self.keep();
         if !shared.cut() {
@@ -185,7 +189,7 @@ impl<S: MapStore> StoreOfMap<S> {
 impl<S: MapStore> Drop for StoreOfMap<S> {
     fn drop(&mut self) {
         let raw = *self.current.get_mut();
-        // SAFETY: the pointer is ours (STORE_OF_MAP-1), and nobody borrows this any more.
+        // SAFETY: `self` owns the reference (STORE_OF_MAP-1), and is not borrowed any more.
         unsafe { free::<S>(raw.cast()) };
     }
 }
@@ -199,7 +203,7 @@ fn into_raw<S>(shared: Arc<Shared<S>>) -> *mut Shared<S> {
 /// # Safety
 /// `raw` was made by [`into_raw`], and is given up once.
 unsafe fn free<S: MapStore>(raw: *mut u8) {
-    // SAFETY: the caller says that `raw` comes from `into_raw` and is given up once
+    // SAFETY: the caller promises that `raw` comes from `into_raw` and is given up once
     // (STORE_OF_MAP-1).
     let shared = unsafe { Arc::from_raw(raw.cast::<Shared<S>>().cast_const()) };
     shared.release();

@@ -6,12 +6,11 @@
 //! | `bool` | 0, 1 |
 //! | `String`, `Vec<u8>` | the bytes |
 //! | `Option<T>` | nothing; or a 1 and the bytes of the value |
-//! | tuples, arrays | the parts, one behind the other |
-//! | `Box<T>` | those of the value |
+//! | tuples, arrays | the parts, concatenated |
+//! | `Box<T>` | the bytes of the value |
 //! | `PhantomData<T>`, `()` | none |
 //!
-//! A part of a type whose values differ in length stands behind its own length, which has four
-//! bytes.
+//! A part of a type whose values differ in length is preceded by its length, in four bytes.
 
 mod parts;
 mod plain;
@@ -25,14 +24,14 @@ use smallvec::SmallVec;
 use std::any::type_name;
 use std::fmt;
 
-/// Bytes of a value that fit without a block of memory of their own.
+/// Bytes of a value that need no separate block of memory.
 const INLINE: usize = 64;
 
-/// A type whose values are values of a map, which keeps them as bytes and so gives copies of them.
+/// A type of the values of a map, which stores them as bytes and so returns copies.
 ///
 /// Numbers, texts, bytes, options, tuples and arrays are values. `#[derive(Value)]`, of the feature
 /// `derive`, makes values of structs and enums. With the feature `serde`, `Serde<T>` makes a value
-/// of whatever can be serialised.
+/// of any type that can be serialised.
 ///
 /// ```
 /// use ats::{HashMap, Value};
@@ -49,26 +48,26 @@ const INLINE: usize = 64;
 /// assert_eq!(users.get(7_u64), Some(User { name: "ann".into(), logins: 2 }));
 /// ```
 ///
-/// An implementation by hand has to read what it has written. A map reads the bytes of a value
-/// before it keeps them, and refuses those that are not read: a map in memory panics, a `DiskMap`
-/// returns an error.
+/// A manual implementation must decode the bytes that it has written. A map decodes the bytes of a
+/// value before it stores them, and refuses bytes that cannot be decoded: a map in memory panics, a
+/// `DiskMap` returns an error.
 pub trait Value: AsValue<Self> + Sized {
-    /// The number of bytes that every value of the type has, if it is the same for all. A map needs
+    /// The number of bytes of a value, if it is the same for all values of the type. A map needs
     /// less memory then.
     const LEN: Option<usize> = None;
 
-    /// Reads a value, of which these are all bytes. `None` if they are not those of a value.
+    /// Decodes a value from all of its bytes. Returns `None` if the bytes are not those of a value.
     fn decode(bytes: &[u8]) -> Option<Self>;
 }
 
-/// A value that stands for one of type `V`, since it has the same bytes: `&str` for a `String`, and
-/// a reference for what it leads to.
+/// A value that stands for a value of type `V`, because it has the same bytes: `&str` for a
+/// `String`, and a reference for its target.
 pub trait AsValue<V> {
     /// Appends the bytes of the value.
     fn encode(&self, bytes: &mut ValueBytes);
 
-    /// Returns `true` if code of this crate alone makes the bytes. Those of others are read before
-    /// a map takes them.
+    /// Returns `true` if only code of this crate makes the bytes. A map checks all other bytes
+    /// before it stores them.
     #[doc(hidden)]
     fn is_proven(&self) -> bool {
         false
@@ -103,7 +102,7 @@ impl ValueBytes {
     /// Appends a value so that [`take_part`] finds its end.
     ///
     /// # Panics
-    /// If it has 4 GiB.
+    /// If the value has 4 GiB or more.
     pub fn push_part<V: Value>(&mut self, part: &impl AsValue<V>) {
         if V::LEN.is_some() {
             return part.encode(self);
@@ -116,8 +115,8 @@ impl ValueBytes {
         self.bytes[at..at + LENGTH].copy_from_slice(&len.to_le_bytes());
     }
 
-    /// Refuses the value, which has no bytes: the map that is given it panics, or returns an error
-    /// if it is on disk, with the first of these reasons.
+    /// Refuses the value, because it has no encoding. A map in memory that gets the value panics,
+    /// and a map on disk returns an error, with the first of these reasons.
     #[cold]
     pub fn refuse(&mut self, why: impl fmt::Display) {
         self.refused
@@ -130,7 +129,7 @@ impl ValueBytes {
         self.refused.as_deref()
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     #[must_use]
     pub fn as_slice(&self) -> &[u8] {
         &self.bytes
@@ -143,10 +142,10 @@ impl Extend<u8> for ValueBytes {
     }
 }
 
-/// Bytes of the length of a part.
+/// Number of bytes of the length of a part.
 const LENGTH: usize = size_of::<u32>();
 
-/// Takes a value that was [pushed](ValueBytes::push_part) as a part from the beginning of bytes.
+/// Takes a value that was [pushed](ValueBytes::push_part) as a part off the beginning of `bytes`.
 pub fn take_part<V: Value>(bytes: &mut &[u8]) -> Option<V> {
     let len = match V::LEN {
         Some(len) => len,
@@ -161,7 +160,7 @@ pub fn take_part<V: Value>(bytes: &mut &[u8]) -> Option<V> {
     V::decode(part)
 }
 
-/// Sum of the lengths of parts, if all are known.
+/// Returns the sum of the lengths of parts, if all are known.
 #[doc(hidden)]
 #[must_use]
 pub const fn sum_of_lengths(lens: &[Option<usize>]) -> Option<usize> {
@@ -176,7 +175,7 @@ pub const fn sum_of_lengths(lens: &[Option<usize>]) -> Option<usize> {
     Some(sum)
 }
 
-/// Returns the bytes of a value that a map is to keep, or the reason to refuse it.
+/// Returns the bytes of a value to store, or the reason to refuse it.
 #[inline]
 pub(crate) fn bytes_of<V: Value>(value: &impl AsValue<V>) -> Result<ValueBytes, String> {
     let mut bytes = ValueBytes::default();

@@ -1,8 +1,9 @@
 //! Values as the words of a record.
 //!
-//! The bytes of a value, padded to whole words with zeros. If the type does not tell their number,
-//! the last byte of the last word does: it is the number of bytes, itself included, that are not of
-//! the value. A record has one word at least, since one without a value stands for no key.
+//! The words are the bytes of a value, padded with zeros to whole words. If the type does not
+//! determine the length, the last byte of the last word does: it is the number of padding bytes,
+//! including itself. A record has at least one word, because a record without a value stands for no
+//! key.
 
 use smallvec::SmallVec;
 
@@ -11,7 +12,7 @@ const WORD: usize = size_of::<u64>();
 /// The words of a value.
 pub(super) type Words = SmallVec<[u64; 9]>;
 
-/// The words of a value of these bytes, whose number is `len`, if its type tells it.
+/// Returns the words of a value with these bytes. `len` is their number, if the type determines it.
 pub(super) fn pack(bytes: &[u8], len: Option<usize>) -> Words {
     let count = match len {
         Some(_) => bytes.len().div_ceil(WORD).max(1),
@@ -30,7 +31,7 @@ pub(super) fn pack(bytes: &[u8], len: Option<usize>) -> Words {
     words
 }
 
-/// The bytes of the value with these words.
+/// Returns the bytes of the value with these words.
 pub(super) fn unpack(words: &[u64], len: Option<usize>) -> &[u8] {
     // SAFETY: the bytes of initialized words are initialized, a byte can have any address, and
     // their borrow is that of the words.

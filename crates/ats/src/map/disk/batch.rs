@@ -1,4 +1,4 @@
-//! Changes that are made as one.
+//! Batches of changes that are made atomically.
 
 use super::decode::{encode_key, encode_value};
 use crate::map::bounds::KeyBounds;
@@ -8,15 +8,15 @@ use ats_disk::{Batch, Error};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// Changes of a `DiskMap` that are made [as one](super::DiskMap::write). Later changes of a key
-/// come after earlier ones.
+/// Changes of a `DiskMap` that are made [atomically](super::DiskMap::write), in the order of their
+/// calls.
 pub struct DiskBatch<K, V> {
     bytes: Batch,
     types: PhantomData<fn() -> (K, V)>,
 }
 
 impl<K: Key, V: Value> DiskBatch<K, V> {
-    /// No changes.
+    /// Returns an empty batch.
     #[must_use]
     pub fn new() -> Self {
         DiskBatch {
@@ -29,7 +29,7 @@ impl<K: Key, V: Value> DiskBatch<K, V> {
         &self.bytes
     }
 
-    /// Gives a key a value.
+    /// Sets the value of a key.
     ///
     /// # Errors
     /// [`Error::TooLong`], [`Error::Refused`].
@@ -54,7 +54,7 @@ impl<K: Key, V: Value> DiskBatch<K, V> {
         self.bytes.delete_range(keys.to_bytes().as_range())
     }
 
-    /// Merges a value with the one of a key. A map that cannot merge refuses the batch.
+    /// Merges a value into the value of a key. A map that cannot merge refuses the batch.
     ///
     /// # Errors
     /// [`Error::TooLong`], [`Error::Refused`].
@@ -63,19 +63,19 @@ impl<K: Key, V: Value> DiskBatch<K, V> {
         self.bytes.merge(key.as_slice(), value.as_slice())
     }
 
-    /// The number of changes.
+    /// Returns the number of changes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Returns `true` if there are no changes.
+    /// Returns `true` if the batch is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// Forgets all changes.
+    /// Removes all changes from the batch.
     pub fn clear(&mut self) {
         self.bytes.clear();
     }

@@ -11,13 +11,15 @@ use std::iter::FusedIterator;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// The pairs of a range of keys, from either end: see [`range`](super::DiskMap::range).
+/// An iterator over the pairs of a range of keys, from either end: see
+/// [`range`](super::DiskMap::range).
 ///
-/// Each end that is used has a walk of its own, over the same moment.
+/// Each end that is used has its own walk, over the same moment.
 #[must_use = "an iterator does nothing unless it is asked for its items"]
 pub struct DiskIter<K, V> {
     snapshot: Arc<Snapshot>,
-    /// The keys that neither end has returned. Each end keeps it, since the other one stops there.
+    /// The lower bound of the keys that neither end has returned. Each end updates its bound, since
+    /// the other end stops there.
     low: Option<Vec<u8>>,
     high: Option<Vec<u8>>,
     scans: [Option<Scan>; 2],
@@ -40,8 +42,8 @@ impl<K: Key, V: Value> DiskIter<K, V> {
         }
     }
 
-    /// Returns the next pair in a direction, from the end where that begins, or the error that is
-    /// in its place.
+    /// Returns the next pair in a direction, from the end where the direction begins, or an error
+    /// in place of the pair.
     fn step(&mut self, direction: Direction) -> Result<Option<Item<K, V>>, Error> {
         let DiskIter {
             snapshot,
@@ -88,7 +90,7 @@ impl<K: Key, V: Value> DiskIter<K, V> {
         match self.step(direction) {
             Ok(item) => item,
             Err(error) => {
-                // A walk goes on behind what cannot be merged, and ends at any other error.
+                // A walk continues after values that cannot be merged, and ends at any other error.
                 self.is_done |= error != Error::Merge;
                 Some(Err(error))
             }

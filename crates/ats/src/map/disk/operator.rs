@@ -1,10 +1,10 @@
-//! A function of a program that merges values, as an operator of the store.
+//! A merge function of a program, as an operator of the store.
 
 use crate::map::value::{Value, bytes_of};
 use ats_store::{Error, MergeOperator, Merged};
 use std::marker::PhantomData;
 
-/// Merges values of a type.
+/// An operator that merges values of a type.
 pub(super) struct Operator<V, F> {
     name: String,
     version: u32,

@@ -1,4 +1,4 @@
-//! A map as it was.
+//! Snapshots of a map on disk.
 
 use super::decode::{decode_pair, decode_value};
 use super::iter::DiskIter;
@@ -26,10 +26,10 @@ impl<K: Key, V: Value> DiskSnapshot<K, V> {
         }
     }
 
-    /// The value of a key at the moment.
+    /// Returns the value of a key at the moment.
     ///
     /// # Errors
-    /// Those of [`Snapshot::get`].
+    /// The errors of [`Snapshot::get`].
     pub fn get(&self, key: impl AsKey<K>) -> Result<Option<V>, Error> {
         let key = key::bytes_of(&key);
         let value = self.snapshot.get(key.as_slice())?;
@@ -39,42 +39,42 @@ impl<K: Key, V: Value> DiskSnapshot<K, V> {
             .transpose()
     }
 
-    /// The pairs of all keys at the moment, in their order.
+    /// Iterates over all pairs at the moment, in key order.
     pub fn iter(&self) -> DiskIter<K, V> {
         self.range(..)
     }
 
-    /// The pairs of the keys in a range at the moment, from either end.
+    /// Iterates over the pairs of the keys in a range at the moment, from either end.
     pub fn range(&self, keys: impl KeyBounds<K>) -> DiskIter<K, V> {
         DiskIter::new(Arc::clone(&self.snapshot), keys.to_bytes())
     }
 
-    /// The pairs of the keys with a [prefix](KeyPrefix) at the moment.
+    /// Iterates over the pairs of the keys with a [prefix](KeyPrefix) at the moment.
     pub fn prefix(&self, prefix: impl KeyPrefix<K>) -> DiskIter<K, V> {
         DiskIter::new(Arc::clone(&self.snapshot), of_prefix(&prefix))
     }
 
-    /// The pair of the first key at the moment.
+    /// Returns the first pair at the moment.
     ///
     /// # Errors
-    /// Those of [`Snapshot::scan`].
+    /// The errors of [`Snapshot::scan`].
     pub fn first(&self) -> Result<Option<(K, V)>, Error> {
         self.iter().next().transpose()
     }
 
-    /// The pair of the last key at the moment.
+    /// Returns the last pair at the moment.
     ///
     /// # Errors
-    /// Those of [`Snapshot::scan`].
+    /// The errors of [`Snapshot::scan`].
     pub fn last(&self) -> Result<Option<(K, V)>, Error> {
         self.iter().next_back().transpose()
     }
 
-    /// The number of keys at the moment. O(1) if it is known, see
-    /// [`DiskMap::len`](super::DiskMap::len), and O(n) otherwise.
+    /// Returns the number of keys at the moment. O(1) or O(n), like
+    /// [`DiskMap::len`](super::DiskMap::len).
     ///
     /// # Errors
-    /// Those of [`Snapshot::scan`].
+    /// The errors of [`Snapshot::scan`].
     pub fn len(&self) -> Result<usize, Error> {
         match self.snapshot.known_len() {
             Some(len) => Ok(len),
@@ -82,15 +82,15 @@ impl<K: Key, V: Value> DiskSnapshot<K, V> {
         }
     }
 
-    /// Returns `true` if there was no key at the moment.
+    /// Returns `true` if the map had no key at the moment.
     ///
     /// # Errors
-    /// Those of [`Snapshot::scan`].
+    /// The errors of [`Snapshot::scan`].
     pub fn is_empty(&self) -> Result<bool, Error> {
         Ok(self.first()?.is_none())
     }
 
-    /// The number of keys in a range at the moment. O(n) for n such keys, which are read.
+    /// Returns the number of keys in a range at the moment. O(n) for n such keys, which are read.
     ///
     /// ```
     /// # use ats::DiskMap;
@@ -111,7 +111,7 @@ impl<K: Key, V: Value> DiskSnapshot<K, V> {
     /// ```
     ///
     /// # Errors
-    /// Those of [`Snapshot::scan`].
+    /// The errors of [`Snapshot::scan`].
     pub fn count(&self, keys: impl KeyBounds<K>) -> Result<usize, Error> {
         let bounds = keys.to_bytes();
         let mut scan = self.snapshot.scan(bounds.as_range(), Direction::Up)?;
@@ -122,27 +122,27 @@ impl<K: Key, V: Value> DiskSnapshot<K, V> {
         Ok(count)
     }
 
-    /// The number of keys below a key at the moment: see [`count`](DiskSnapshot::count).
+    /// Returns the number of keys below a key at the moment: see [`count`](DiskSnapshot::count).
     ///
     /// # Errors
-    /// Those of [`Snapshot::scan`].
+    /// The errors of [`Snapshot::scan`].
     pub fn rank(&self, key: impl AsKey<K>) -> Result<usize, Error> {
         self.count(..key)
     }
 
-    /// The pair of a key with so many keys below it at the moment: see
+    /// Returns the pair of the key with `rank` keys below it at the moment: see
     /// [`count`](DiskSnapshot::count).
     ///
     /// # Errors
-    /// Those of [`Snapshot::scan`].
+    /// The errors of [`Snapshot::scan`].
     pub fn nth(&self, rank: usize) -> Result<Option<(K, V)>, Error> {
         self.nth_in(.., rank)
     }
 
-    /// The pair of a key of a range with so many keys of the range below it at the moment.
+    /// Returns the pair of the key in a range with `rank` keys of the range below it at the moment.
     ///
     /// # Errors
-    /// Those of [`Snapshot::scan`].
+    /// The errors of [`Snapshot::scan`].
     pub fn nth_in(&self, keys: impl KeyBounds<K>, rank: usize) -> Result<Option<(K, V)>, Error> {
         let bounds = keys.to_bytes();
         let mut scan = self.snapshot.scan(bounds.as_range(), Direction::Up)?;

@@ -7,10 +7,10 @@ use crate::map::words::unpack;
 use ats_mem::{HashTable, Plain, Records, WalkFrom, When};
 use ats_sync::pin;
 
-/// Questions of the store after which a piece ends, also if it has no record.
+/// Number of calls of `pause` after which a piece ends, even if it has no record.
 const PAUSES: usize = 1_000;
 
-/// The beginning of what is still to be read.
+/// The position of a walk.
 enum From {
     Start,
     Behind(Vec<u8>),
@@ -18,11 +18,11 @@ enum From {
     End,
 }
 
-/// The place of a walk, and the piece that it has read.
+/// A walk: its position, and the piece that it has read.
 pub(super) struct Walk {
     from: From,
     piece: Piece,
-    /// The number of bytes of a value, if its type tells it.
+    /// The number of bytes of a value, if it is the same for all values of the type.
     len: Option<usize>,
 }
 
@@ -35,7 +35,7 @@ impl Walk {
         }
     }
 
-    /// The next record.
+    /// Returns the next record.
     pub(super) fn next(
         &mut self,
         store: &StoreOfMap<HashTable<Plain>>,

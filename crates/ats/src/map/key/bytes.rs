@@ -1,18 +1,18 @@
-//! The bytes of keys, as they are written and read.
+//! The bytes of keys: writing and reading.
 
 use smallvec::SmallVec;
 
-/// Bytes of a key that fit without a block of memory of their own.
+/// Bytes of a key that need no separate block of memory.
 const INLINE: usize = 64;
 
-/// Ends a text.
+/// The byte that ends a text.
 const END: u8 = 0;
-/// Stands before a byte that is 0 or 1, each of which is then one more.
+/// The byte before a 0 or 1 of a text, which is increased by one.
 const ESCAPE: u8 = 1;
 
-/// Stands before the value of an option, and each element of a sequence.
+/// The byte before the value of an option, and before each element of a sequence.
 pub(super) const SOME: u8 = 1;
-/// Stands for no value, and ends a sequence.
+/// The byte for no value, which also ends a sequence.
 pub(super) const NONE: u8 = 0;
 
 /// The bytes of a key, to which its parts are appended: see [`AsKey`](super::AsKey).
@@ -20,21 +20,22 @@ pub(super) const NONE: u8 = 0;
 pub struct KeyBytes(SmallVec<[u8; INLINE]>);
 
 impl KeyBytes {
-    /// Appends bytes as they are. For parts that have the same length in all keys, or tell it in
-    /// another way.
+    /// Appends bytes unchanged. Only parts that have the same length in all keys, or whose length
+    /// is known otherwise, may use this.
     #[inline]
     pub fn push(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);
     }
 
-    /// Appends bytes of any length, so that a shorter text comes before all that begin with it.
+    /// Appends bytes of any length, so that a text comes before all longer texts that begin with
+    /// it.
     #[inline]
     pub fn push_text(&mut self, text: &[u8]) {
         self.push_beginning(text);
         self.push(&[END]);
     }
 
-    /// Appends the bytes with which those of each text begin that begins with this one.
+    /// Appends the common prefix of the encodings of all texts that begin with `text`.
     pub(crate) fn push_beginning(&mut self, mut text: &[u8]) {
         while let Some(at) = text.iter().position(|byte| *byte <= ESCAPE) {
             self.push(&text[..at]);
@@ -44,20 +45,21 @@ impl KeyBytes {
         self.push(text);
     }
 
-    /// Appends what `push` appends, with the order reversed.
+    /// Appends the bytes that `push` appends, with the order reversed.
     pub fn push_reversed(&mut self, push: impl FnOnce(&mut KeyBytes)) {
         let from = self.0.len();
         push(self);
         self.0[from..].iter_mut().for_each(|byte| *byte = !*byte);
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     #[must_use]
     pub fn as_slice(&self) -> &[u8] {
         &self.0
     }
 
-    /// Makes them the least bytes that are above all that begin with these, if there are any.
+    /// Replaces the bytes by the least bytes above all that begin with them. Returns `false` if
+    /// there are none.
     pub(crate) fn step_over(&mut self) -> bool {
         while let Some(last) = self.0.pop() {
             if last < u8::MAX {
@@ -69,16 +71,16 @@ impl KeyBytes {
     }
 }
 
-/// The bytes of a key, from which its parts are read: see [`Key`](super::Key).
+/// A reader of the bytes of a key: see [`Key`](super::Key).
 #[derive(Clone, Debug)]
 pub struct KeyReader<'a> {
     rest: &'a [u8],
-    /// The bits that are inverted.
+    /// The mask of inverted bits.
     inverted: u8,
 }
 
 impl<'a> KeyReader<'a> {
-    /// The reader of these bytes.
+    /// Returns a reader of these bytes.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
         KeyReader {
@@ -87,7 +89,7 @@ impl<'a> KeyReader<'a> {
         }
     }
 
-    /// Reads so many bytes, which were [pushed](KeyBytes::push) as they are.
+    /// Reads `N` bytes that were [pushed](KeyBytes::push) unchanged.
     #[inline]
     pub fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (bytes, rest) = self.rest.split_first_chunk::<N>()?;
@@ -114,7 +116,7 @@ impl<'a> KeyReader<'a> {
         }
     }
 
-    /// Reads what was pushed with the order [reversed](KeyBytes::push_reversed).
+    /// Reads bytes that were pushed with the order [reversed](KeyBytes::push_reversed).
     pub fn take_reversed<T>(&mut self, take: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         self.inverted = !self.inverted;
         let taken = take(self);
@@ -122,7 +124,7 @@ impl<'a> KeyReader<'a> {
         taken
     }
 
-    /// Returns `true` if nothing is left.
+    /// Returns `true` if no bytes are left.
     #[must_use]
     pub fn is_at_end(&self) -> bool {
         self.rest.is_empty()

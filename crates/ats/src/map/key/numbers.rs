@@ -27,7 +27,7 @@ macro_rules! unsigned {
 
 unsigned!(u16 u32 u64 u128);
 
-/// Encodes a number by another one that has its order.
+/// Encodes a number as another number with the same order.
 macro_rules! by {
     ($($type:ty, $number:ty, $to:expr, $from:expr;)*) => {$(
         impl AsKey<$type> for $type {
@@ -71,7 +71,7 @@ by! {
     char, u32, u32::from, char::from_u32;
 }
 
-/// The number that has the place of a float in the order of all floats.
+/// Returns an integer in the order of all floats.
 fn ordered_32(bits: u32) -> u32 {
     if bits >> 31 == 1 {
         !bits
@@ -80,7 +80,7 @@ fn ordered_32(bits: u32) -> u32 {
     }
 }
 
-/// The bits of the float in this place.
+/// Returns the bits of the float with this integer.
 fn bits_32(number: u32) -> u32 {
     if number >> 31 == 1 {
         number ^ 1 << 31
@@ -105,7 +105,7 @@ fn bits_64(number: u64) -> u64 {
     }
 }
 
-/// Sequences of bytes are texts.
+/// Sequences of bytes are encoded as texts.
 impl AsKey<u8> for u8 {
     #[inline]
     fn encode(&self, bytes: &mut KeyBytes) {

@@ -1,4 +1,4 @@
-//! Keys that consist of others.
+//! Keys that consist of other keys.
 
 use super::bytes::{KeyBytes, KeyReader, NONE, SOME};
 use super::{AsKey, Key};

@@ -1,4 +1,4 @@
-//! Texts.
+//! Texts as keys.
 
 use super::bytes::{KeyBytes, KeyReader};
 use super::{AsKey, Key};

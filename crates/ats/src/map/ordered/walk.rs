@@ -13,17 +13,17 @@ use ats_store::KeyRange;
 use ats_sync::pin;
 use std::ops::ControlFlow;
 
-/// The part of a range that is still to be read, and the pieces of it that were.
+/// A walk from both ends: the part of a range that is not read yet, and the pieces that were read.
 ///
-/// The pieces from the front are below the rest, those from the back above it. So nothing is
-/// returned twice, and where the rest is empty each end goes on with the piece of the other.
+/// The pieces from the front are below the rest, the pieces from the back above it. So no record is
+/// returned twice. When the rest is empty, each end continues with the piece of the other end.
 pub(super) struct Walk {
     low: Vec<u8>,
     high: Option<Vec<u8>>,
     is_read: bool,
     front: Piece,
     back: Piece,
-    /// The number of bytes of a value, if its type tells it.
+    /// The number of bytes of a value, if it is the same for all values of the type.
     len: Option<usize>,
 }
 
@@ -40,7 +40,7 @@ impl Walk {
         }
     }
 
-    /// The next record from the front.
+    /// Returns the next record from the front.
     pub(super) fn next(
         &mut self,
         store: &StoreOfMap<CaTree<Plain>>,
@@ -55,7 +55,7 @@ impl Walk {
         }
     }
 
-    /// The next record from the back.
+    /// Returns the next record from the back.
     pub(super) fn next_back(
         &mut self,
         store: &StoreOfMap<CaTree<Plain>>,
@@ -116,19 +116,19 @@ impl Walk {
     }
 }
 
-/// The number of records of a range, or the record behind so many of them.
+/// The result of skipping records: the number of all records in the range, or the next record.
 pub(super) enum Place<T> {
     All(usize),
     At(T),
 }
 
-/// Nodes that are passed before the thread pins anew.
+/// Nodes that are passed under one guard.
 const NODES: usize = 200;
-/// Records of a moment that are passed before the thread pins anew.
+/// Records of a moment that are passed under one guard.
 const RECORDS: usize = 1000;
 
-/// Passes over so many of the first records of a range, and shows the one behind them: as of one
-/// moment, that of the call or an earlier one.
+/// Skips `most` records of a range, and passes the next one to `show`. All records are those of one
+/// moment: that of the call, or an earlier one.
 pub(super) fn pass<T>(
     store: &StoreOfMap<CaTree<Plain>>,
     bounds: &ByteBounds,
@@ -160,7 +160,7 @@ pub(super) fn pass<T>(
     place
 }
 
-/// Passes over records of a moment. What nodes know of the number of theirs is of now.
+/// Skips records of a moment one by one, since the counts of nodes are current.
 fn pass_records<T>(
     store: &CaTree<Plain>,
     bounds: &ByteBounds,
@@ -201,7 +201,7 @@ fn pass_records<T>(
     }
 }
 
-/// Has nodes know how many records are below them.
+/// Counts the records below the nodes of a range.
 fn count_nodes(store: &StoreOfMap<CaTree<Plain>>, bounds: &ByteBounds, most: usize) {
     let (mut passed, mut low) = (0, None);
     loop {

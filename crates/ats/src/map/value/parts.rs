@@ -1,4 +1,4 @@
-//! Values that consist of others.
+//! Values that consist of other values.
 
 use super::{AsValue, Value, ValueBytes, sum_of_lengths, take_part};
 use std::marker::PhantomData;

@@ -2,7 +2,7 @@
 
 use super::{AsValue, Value, ValueBytes};
 
-/// Values by the bytes of a number.
+/// Encodes values as the bytes of a number.
 macro_rules! by {
     ($($type:ty, $number:ty, $to:expr, $from:expr;)*) => {$(
         impl AsValue<$type> for $type {

@@ -1,4 +1,4 @@
-//! Values of what can be serialised.
+//! Values of types that `serde` can serialise.
 
 mod error;
 mod read;
@@ -16,8 +16,8 @@ use write::Writer;
 ///
 /// The bytes describe themselves: fields and variants have their names, so all attributes of
 /// `serde` can be used, and a field with a default can be added to a type whose values are on disk.
-/// Types that ask for it are told that the format is readable for humans, since `serde` tells them
-/// so when it reads them inside of enums that are not tagged from outside.
+/// The format counts as human-readable, since `serde` itself makes that choice when it reads a type
+/// inside an enum that is not externally tagged.
 ///
 /// ```
 /// use ats::{OrderedMap, Serde};
@@ -29,20 +29,20 @@ use write::Writer;
 /// ```
 ///
 /// # Refused values
-/// A value is read back before a map takes it. It is refused if that fails, or if what was read has
-/// other bytes than what was written: a variant with `skip_deserializing`, a field with
-/// `skip_serializing` and without a default, an untagged variant that an earlier one hides. Also
-/// refused is what is nested more than 128 times.
+/// A map reads a value back before it stores it. It refuses the value if that fails, or if the
+/// value that was read has other bytes: a variant with `skip_deserializing`, a field with
+/// `skip_serializing` and without a default, an untagged variant that an earlier one hides. It also
+/// refuses values that are nested more than 128 times.
 ///
-/// What a type does not write cannot be compared: a field with `skip` gets its default, of untagged
-/// variants with the same fields the first one is read, and a flattened `None` may be read as an
-/// empty value.
+/// Parts that a type does not write cannot be compared: a field with `skip` gets its default, the
+/// first of several untagged variants with the same fields is read, and a flattened `None` may be
+/// read as an empty value.
 ///
 /// A map in memory panics, and a `DiskMap` returns an error; both name the type and the reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Serde<T>(pub T);
 
-/// Appends the bytes of a value, and reads them back.
+/// Appends the bytes of a value, and checks that it can be read back.
 fn write<T: Serialize + DeserializeOwned>(value: &T, bytes: &mut ValueBytes) -> Result<(), Error> {
     let from = bytes.bytes.len();
     value.serialize(&mut Writer::new(bytes))?;
@@ -56,7 +56,8 @@ fn write<T: Serialize + DeserializeOwned>(value: &T, bytes: &mut ValueBytes) -> 
     }
 }
 
-/// Returns `true` if the bytes are the same in some order: a set may come back in another one.
+/// Returns `true` if the bytes are the same in some order, because a set may be read in another
+/// order.
 fn is_permuted(one: &[u8], other: &[u8]) -> bool {
     let counts = |bytes: &[u8]| {
         let mut counts = [0_u64; 256];

@@ -1,4 +1,4 @@
-//! The errors of values of `serde`.
+//! The error of values of `serde`.
 
 use std::fmt;
 

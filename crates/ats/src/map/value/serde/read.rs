@@ -1,4 +1,4 @@
-//! Values of `serde` from bytes.
+//! Decoding of values of `serde`.
 
 use super::error::Error;
 use super::tags::{
@@ -11,14 +11,14 @@ use ::serde::de::{
 };
 use ::serde::forward_to_deserialize_any;
 
-/// The bytes of values that are still to be read.
+/// A reader of the bytes of values.
 pub(super) struct Reader<'de> {
     rest: &'de [u8],
-    /// Levels that may still be begun.
+    /// Number of levels that may still be opened.
     depth: u32,
 }
 
-/// Reads a value, of which these are all bytes.
+/// Reads a value from all of its bytes.
 pub(super) fn read<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> Result<T, Error> {
     let mut reader = Reader {
         rest: bytes,
@@ -56,14 +56,14 @@ impl<'de> Reader<'de> {
         Ok(*taken)
     }
 
-    /// Reads a number of so many bytes.
+    /// Reads a number of `len` bytes.
     fn number(&mut self, len: usize) -> Result<u64, Error> {
         let mut number = [0; size_of::<u64>()];
         number[..len].copy_from_slice(self.take(len)?);
         Ok(u64::from_le_bytes(number))
     }
 
-    /// Reads a length, and so many bytes.
+    /// Reads a length, and that many bytes.
     fn counted(&mut self) -> Result<&'de [u8], Error> {
         let len = u64::deserialize(&mut *self)?;
         self.take(len.try_into().map_err(|_| ends())?)
@@ -77,7 +77,7 @@ impl<'de> Reader<'de> {
         Ok(value)
     }
 
-    /// Reads what ends with the tag `END`.
+    /// Reads a nested value, and the tag `END` after it.
     fn ended<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
         let value = self.nested(read)?;
         match self.array()? {
@@ -165,7 +165,7 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
     }
 }
 
-/// Parts up to the tag `END`.
+/// The parts before a tag `END`.
 struct Parts<'r, 'de>(&'r mut Reader<'de>);
 
 impl<'de> Parts<'_, 'de> {
@@ -203,7 +203,7 @@ impl<'de> MapAccess<'de> for Parts<'_, 'de> {
     }
 }
 
-/// The name of a variant, and what it has.
+/// Reads a variant as its name and its content.
 impl<'de> EnumAccess<'de> for Parts<'_, 'de> {
     type Error = Error;
     type Variant = Self;
@@ -237,7 +237,7 @@ impl<'de> VariantAccess<'de> for Parts<'_, 'de> {
     }
 }
 
-/// The name of a variant that has nothing.
+/// A variant without content, which is only a name.
 struct Name<'r, 'de>(&'r mut Reader<'de>);
 
 impl<'de> EnumAccess<'de> for Name<'_, 'de> {

@@ -1,19 +1,19 @@
-//! The bytes that begin what a value of `serde` consists of.
+//! The bytes with which the parts of a value of `serde` begin.
 //!
-//! | tag | stands for |
+//! | tag | meaning |
 //! |---|---|
 //! | `NONE`, `UNIT`, `FALSE`, `TRUE` | themselves |
 //! | `SOME` | an option with a value that begins with `NONE`, `UNIT` or `SOME` |
-//! | `SMALL` and above | the number that the tag exceeds `SMALL` by |
-//! | `UNSIGNED`, `NEGATED`, the three behind each | a number of 1, 2, 4, 8 bytes; or its inverse |
+//! | `SMALL` and above | a number: the difference of the tag and `SMALL` |
+//! | `UNSIGNED`, `NEGATED`, and the next three of each | a number of 1, 2, 4, 8 bytes; or its inverse |
 //! | `U128`, `I128`, `F32`, `F64`, `CHAR` | their bytes |
-//! | `SHORT` and above | a text whose length is what the tag exceeds `SHORT` by |
-//! | `TEXT`, `BYTES` | a number, which is the length, and so many bytes |
+//! | `SHORT` and above | a text; its length is the difference of the tag and `SHORT` |
+//! | `TEXT`, `BYTES` | a number, which is the length, and that many bytes |
 //! | `SEQ`, `MAP` | elements, or keys and values in turn, up to `END` |
 //!
-//! An option with another value is that value. A newtype is what it wraps. A struct is a map of the
-//! names of its fields. A variant is its name, or a map of its name to what it has. The least
-//! significant byte of a number is the first.
+//! An option with another value is encoded as that value, and a newtype as the wrapped value. A
+//! struct is a map with the names of its fields as keys. A variant is its name, or a map of its
+//! name to its content. The least significant byte of a number comes first.
 
 pub(super) const END: u8 = 0;
 pub(super) const NONE: u8 = 1;
@@ -35,6 +35,6 @@ pub(super) const MAP: u8 = 22;
 pub(super) const SHORT: u8 = 64;
 pub(super) const SMALL: u8 = 128;
 
-/// Levels of sequences, maps, variants and options in each other. What is deeper is refused, since
-/// it would be read by as many nested calls.
+/// Maximum nesting of sequences, maps, variants and options. A deeper value is refused, since
+/// reading it would take as many nested calls.
 pub(super) const DEPTH: u32 = 128;

@@ -1,4 +1,4 @@
-//! Values of `serde` to bytes.
+//! Encoding of values of `serde`.
 
 use super::error::Error;
 use super::tags::{
@@ -8,10 +8,10 @@ use super::tags::{
 use crate::map::value::ValueBytes;
 use ::serde::ser::{self, Serialize, Serializer};
 
-/// Appends the bytes of values.
+/// A writer of the bytes of values.
 pub(super) struct Writer<'a> {
     bytes: &'a mut ValueBytes,
-    /// Levels that may still be begun.
+    /// Number of levels that may still be opened.
     depth: u32,
 }
 
@@ -62,7 +62,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Begins what ends with the tag `END`.
+    /// Begins a nested value, which the tag `END` will end.
     fn begin(&mut self, tag: u8) -> Result<(), Error> {
         self.enter()?;
         self.bytes.push(&[tag]);
@@ -272,7 +272,7 @@ impl<'w, 'a> Serializer for &'w mut Writer<'a> {
     }
 }
 
-/// A sequence or a map that was begun.
+/// A sequence or a map that is being written.
 pub(super) struct Parts<'w, 'a> {
     writer: &'w mut Writer<'a>,
     is_variant: bool,
