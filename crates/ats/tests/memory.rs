@@ -1,4 +1,4 @@
-//! A large table that goes gives its memory back to the system without any call that asks for it.
+//! Tests that a large table gives its memory back to the system without any call that asks for it.
 #![cfg(not(any(miri, fuzzing, watched, tsan)))]
 
 use ats::{Table, TableType, TermHost, Workspace};
@@ -8,10 +8,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
 
-/// Blocks in the cache of this thread stay, and so may the runs they are in.
+/// Bytes that may stay reserved: blocks in the cache of this thread keep their chunks.
 const KEPT: usize = 8 << 20;
 
-/// The slab is one for the process, so one test at a time.
+/// Ensures that one test runs at a time, because the process has one slab.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -48,7 +48,8 @@ fn large_tables_give_their_memory_back() {
     }
 }
 
-/// Not only tables that go: one that was emptied object by object is as small as a new one.
+/// A table that was emptied object by object gives its memory back, too, and is as small as a new
+/// one.
 #[test]
 fn emptied_tables_give_their_memory_back() {
     let _alone = alone();
@@ -56,8 +57,8 @@ fn emptied_tables_give_their_memory_back() {
         let empty = Table::<TermHost>::new(table_type, 1).bytes().unwrap();
         let table = fill_table(table_type);
         assert!(table.bytes().unwrap() > 100 * empty);
-        // In a thread that ends then: some hundred blocks of each size, which may lie far from each
-        // other, stay in the cache of a thread.
+        // The thread ends after the deletions. Otherwise some hundred blocks of each size, which
+        // may lie far apart, would stay in the cache of a thread.
         scope(|scope| {
             scope.spawn(|| {
                 for number in 0..400_000_i64 {

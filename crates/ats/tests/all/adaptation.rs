@@ -1,4 +1,4 @@
-//! Ordered tables that are split stay so only as long as threads write to their parts.
+//! Tests that a split ordered table stays split only as long as threads write to its parts.
 #![cfg(not(any(miri, fuzzing, shuttle)))]
 
 use ats::{Adaptation, Table, TableType, TermHost, Workspace};
@@ -17,7 +17,7 @@ fn write(table: &Ordered, keys: std::ops::Range<i64>) {
     }
 }
 
-/// A table in which every write has forced a split, and which is left to itself now.
+/// Returns a table in which every write has forced a split, and which nobody writes to any more.
 fn split(objects: i64) -> Ordered {
     let table = Table::new(TableType::OrderedSet, 1);
     table.force_adaptation(1, 0);
@@ -84,7 +84,7 @@ fn a_table_that_nobody_writes_to_becomes_whole() {
     assert!(adaptation(&table).splits > 100);
     assert_becomes_whole(&table);
     assert_holds(&table, 3_000);
-    // And again, since a store that was whole left the list.
+    // The second round checks that the store is listed again after it was whole.
     table.force_adaptation(1, 0);
     write(&table, 3_000..4_000);
     table.force_adaptation(0, 0);
@@ -107,7 +107,7 @@ fn the_shape_is_a_tree_with_a_state_of_each_base_node() {
 
     let table = Ordered::new(TableType::OrderedSet, 1);
     table.force_adaptation(1, 0);
-    // Nodes that nobody writes to are joined again, on a busy machine before anybody looks.
+    // The thread in the background may join the nodes before `shape` reads them.
     let nodes = loop {
         write(&table, 0..3_000);
         let nodes = table.shape().expect("an ordered table adapts");
@@ -140,7 +140,7 @@ fn what_was_provoked_outlives_clearing() {
     assert_eq!(adaptation(&table).splits, 0);
 }
 
-/// Tables go, at once or by being cleared, while they wait for a visit or are just being visited.
+/// Drops and clears tables while they wait for a visit, or are being visited.
 #[test]
 fn split_tables_come_and_go() {
     let stays = split(500);

@@ -1,4 +1,4 @@
-//! Bags with very many objects under one key.
+//! Tests of bags with many objects under one key.
 
 use crate::common::model::Model;
 use crate::common::{TermTable, everything, objects, patiently, soon};
@@ -19,7 +19,7 @@ const BAGS: [TableType; 4] = [
     TableType::OrderedDuplicateBag,
 ];
 
-/// Enough objects for a large bag, however small they are.
+/// Number of objects that makes a large bag, even of small objects.
 const MANY: i64 = 400;
 
 fn insert(table: &TermTable, object: &Term) {
@@ -53,7 +53,7 @@ fn is_large(table: &TermTable, key: i64) -> bool {
     })
 }
 
-/// Numbers that are distinct as others are only nearly, and some that are neither.
+/// Returns distinct terms: integers, floats that are `==` to some of them, and tuples with a text.
 fn near(number: i64) -> Term {
     match number % 5 {
         0 => Term::try_from((number / 5) as f64).expect("finite"),
@@ -69,13 +69,13 @@ fn object(key: i64, number: i64) -> Term {
 
 #[derive(Clone, Debug)]
 enum Op {
-    /// Objects with these numbers, one by one.
+    /// Inserts objects with these numbers, one by one.
     Insert(i64, std::ops::Range<i64>),
-    /// The same as one, under two keys.
+    /// Inserts objects with these numbers under two keys, as one list.
     InsertMany([i64; 2], std::ops::Range<i64>),
     InsertManyNew([i64; 2], std::ops::Range<i64>),
     DeleteObjects(i64, std::ops::Range<i64>),
-    /// Deletes those that are there, from a place on.
+    /// Deletes present objects, from a place on.
     DeletePresent(i64, usize, usize),
     Take(i64),
     Clear,
@@ -105,7 +105,7 @@ fn op() -> impl Strategy<Value = Op> {
 fn list_objects(keys: &[i64], numbers: &std::ops::Range<i64>) -> Vec<Term> {
     let of_key = |key: &i64| numbers.clone().map(|number| object(*key, number)).collect();
     let all: Vec<Vec<Term>> = keys.iter().map(of_key).collect();
-    // Mixed, as a program might have them.
+    // The kinds of operations are mixed, as in a program.
     let mixed = (0..all[0].len()).flat_map(|at| all.iter().map(move |of_key| of_key[at].clone()));
     mixed.collect()
 }
@@ -198,7 +198,8 @@ proptest! {
                 apply(&table, &mut model, op);
                 compare(&table, &model);
             }
-            // All fixations end, and then nothing is left of what was there.
+            // The memory must be that of an empty table after all fixations have ended and all keys
+            // were deleted.
             for _ in &ops {
                 table.unfix();
             }
@@ -212,7 +213,8 @@ proptest! {
     }
 }
 
-/// A key has many objects before its bag is a large one, and it stays one until the last has gone.
+/// A bag becomes large only when its key has many objects, and stays large until the last one is
+/// removed.
 #[test]
 fn a_bag_is_large_from_many_objects_to_none() {
     for kind in BAGS {
@@ -237,7 +239,8 @@ fn a_bag_is_large_from_many_objects_to_none() {
     }
 }
 
-/// Equal objects of a `duplicate_bag` go together; of nearly equal ones, one.
+/// `delete_object` removes all equal objects of a `duplicate_bag`, and only one of nearly equal
+/// objects.
 #[test]
 fn equal_objects_are_deleted_together() {
     let table = TermTable::new(TableType::DuplicateBag, 1);
@@ -282,7 +285,8 @@ fn very_many_are_not_deleted_in_a_hurry() {
     assert_eq!(objects(&table, &Term::from(1)), [Term::from((1, "other"))]);
 }
 
-/// A walk that goes on where it was meets all that stays once, whatever comes and goes.
+/// A walk that continues at its position visits each object that stays exactly once, while others
+/// are inserted and deleted.
 #[test]
 fn a_walk_within_a_key_goes_on_by_position() {
     for kind in BAGS {
@@ -308,7 +312,8 @@ fn a_walk_within_a_key_goes_on_by_position() {
                     },
                 );
             });
-            // Every third goes, somewhere; others come behind the walk, and some of these go again.
+            // Objects with every third number are deleted. New objects come behind the walk, and
+            // half of them are deleted again.
             let gone = (round * 1_111 % 2_000) / 3 * 3;
             delete_object(&table, &Term::from((1, gone)));
             if round < 60 {
@@ -367,7 +372,7 @@ fn readers_see_whole_versions() {
             let start = Instant::now();
             let mut next = WINDOW;
             while start.elapsed() < time {
-                // One by one, or ten as one.
+                // Objects are inserted one by one, or ten as one list.
                 if next % 20 == 0 {
                     let ten: Vec<Term> = (next..next + 10)
                         .map(|number| Term::from((1, number)))
@@ -389,8 +394,8 @@ fn readers_see_whole_versions() {
     }
 }
 
-/// Lists over two hot keys that are in each other's way: a reader that has seen a list under one
-/// key sees it under the other.
+/// Inserts lists over two contended keys: a reader that has seen a list under one key must see it
+/// under the other.
 #[test]
 fn lists_over_large_bags_are_whole() {
     let time = Duration::from_millis(400);
@@ -454,7 +459,7 @@ fn lists_over_large_bags_are_whole() {
             }
         }
     });
-    // Remains of batches that were undone for others do not stand in the way.
+    // Entries left by batches that were undone must not affect the result.
     let all = objects(&table, &Term::from(1));
     all.iter().for_each(|object| delete_object(&table, object));
     assert_eq!(objects(&table, &Term::from(1)), []);
@@ -500,7 +505,7 @@ fn what_objects_own_is_given_back() {
             while !table.tidy() {}
             patiently(|| table.delete(&Term::from(1), &mut Workspace::new()));
         },
-        // It goes with the table.
+        // The objects are dropped with the table.
         |table, all| insert_many(table, all),
     ];
     for kind in BAGS {
@@ -524,8 +529,8 @@ fn what_objects_own_is_given_back() {
     }
 }
 
-/// Returns the time it takes to insert so many objects under one key and to delete each, in another
-/// order.
+/// Returns the time for inserting so many objects under one key, and deleting each of them in
+/// another order.
 fn time_for(kind: TableType, count: i64) -> Duration {
     let table = TermTable::new(kind, 1);
     let mut work = Workspace::new();
@@ -535,7 +540,8 @@ fn time_for(kind: TableType, count: i64) -> Duration {
         assert_eq!(table.insert(object, &mut work), Ok(()));
     }
     for number in 0..count {
-        // The factor is prime, and no divisor.
+        // The factor is a prime that does not divide the number of objects, so that each object
+        // comes once.
         let object = &all[(number * 7_919 % count) as usize];
         assert_eq!(table.delete_object(object, &mut work), Ok(()));
     }
@@ -544,8 +550,8 @@ fn time_for(kind: TableType, count: i64) -> Duration {
     time
 }
 
-/// Four times as many objects take four times as long, and a bit; not sixteen times. Other programs
-/// disturb some measurements, but not all.
+/// Four times as many objects must take about four times as long, and not sixteen times. Other
+/// programs disturb some measurements, but not all.
 #[test]
 fn a_change_does_not_cost_a_scan() {
     for kind in BAGS {

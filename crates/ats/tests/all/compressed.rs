@@ -1,4 +1,5 @@
-//! Memory that compressed tables save; that they behave as others is tested with the others.
+//! Tests of the memory that compressed tables save. The tests of other tables cover their
+//! behaviour.
 
 use crate::common::{ALL_TYPES, TermTable, everything, objects};
 use ats::{CounterOp, Integer, Workspace};
@@ -15,7 +16,7 @@ fn object(key: i64) -> Term {
     Term::from((key, 0, text(40)))
 }
 
-/// Bytes for each of the objects that `objects` were inserted as.
+/// Returns the bytes of memory for each of `objects` inserted objects.
 fn bytes_for_each(table: &TermTable, objects: usize) -> usize {
     let empty = TermTable::new(table.table_type(), 1).bytes().unwrap();
     (table.bytes().unwrap() - empty) / objects

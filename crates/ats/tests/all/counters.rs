@@ -1,4 +1,5 @@
-//! Counters that change in place, while others read, replace and remove the objects they are in.
+//! Tests of counters that change in place, while other threads read, replace and remove their
+//! objects.
 
 use crate::checker::{Clock, Event, linearizable};
 use crate::common::{TermTable, histories, objects, patiently};
@@ -22,7 +23,7 @@ fn numbers(object: &Term) -> [i64; 2] {
     [&parts[1], &parts[2]].map(|part| part.as_int().expect("a counter is an integer"))
 }
 
-/// Changes one counter of the object of a key, which begins at `{Key, 0, 0}`.
+/// Changes one counter of the object of a key, with the default `{Key, 0, 0}`.
 fn count(table: &TermTable, key: &Term, op: CounterOp) -> i64 {
     let default = Term::from((key.clone(), 0, 0));
     let mut work = Workspace::new();
@@ -50,7 +51,7 @@ fn a_counter_has_no_bounds() {
         for (increment, value) in [
             (0, LARGEST - 1),
             (1, LARGEST),
-            // Out of what is changed in place, and back.
+            // The value leaves the range of counters that change in place, and comes back.
             (1, LARGEST + 1),
             (-1, LARGEST),
             (i64::MIN, LARGEST + i64::MIN),
@@ -89,7 +90,7 @@ fn limits_hold_in_place() {
             (op(-1, -2, 9), 9),
             (op(0, 5, 3), 3),
             (op(0, -5, 4), 4),
-            // A reset that cannot be kept in place.
+            // The reset value is too large to be changed in place.
             (op(1, 0, i64::MAX), i64::MAX),
             (op(-1, i64::MAX, 6), 6),
         ];
@@ -100,7 +101,7 @@ fn limits_hold_in_place() {
     }
 }
 
-/// Every change is in what was taken out or in what is left.
+/// Every change is in a removed object or in the remaining object.
 #[test]
 fn no_change_is_lost() {
     for kind in KINDS {
@@ -121,7 +122,7 @@ fn no_change_is_lost() {
                 scope.spawn(move || {
                     let mut round = thread;
                     while Instant::now() < end {
-                        // Mostly the same counter for a while, so that it is changed in place.
+                        // The same counter is changed for a while, so that it changes in place.
                         let at = usize::from(round % 50 == 0);
                         round += 1;
                         count(table, key, add(2 + at, 1));
@@ -144,7 +145,7 @@ fn no_change_is_lost() {
                         counted[0].fetch_add(10, Ordering::Relaxed);
                         counted[1].fetch_add(-10, Ordering::Relaxed);
                     } else {
-                        // Fails, but stops the counter meanwhile.
+                        // The call fails, but stops the counter meanwhile.
                         let failed = table.update_element(key, &[(9, key)], None, &mut work);
                         assert!(matches!(
                             failed,
@@ -173,12 +174,12 @@ enum What {
     /// Key, counter, increment, new value.
     Count(usize, usize, i64, i64),
     Insert(usize, [i64; 2]),
-    /// The same under all keys.
+    /// Inserts the same numbers under all keys.
     InsertAll([i64; 2]),
     Lookup(usize, Option<[i64; 2]>),
     Take(usize, Option<[i64; 2]>),
     DeleteObject(usize, [i64; 2]),
-    /// Key, counter, value, whether there was an object.
+    /// Key, counter, value, and whether the key had an object.
     Set(usize, usize, i64, bool),
 }
 
@@ -208,7 +209,7 @@ fn apply(state: &State, what: &What) -> Option<State> {
     possible.then_some(after)
 }
 
-/// Calls what the number says and records it.
+/// Makes and records the call that a random number selects.
 fn call(table: &TermTable, clock: &Clock, choice: u64, value: i64) -> Event<What> {
     let index = (choice / 16) as usize % KEYS;
     let at = (choice / 64) as usize % 2;
@@ -254,7 +255,7 @@ fn call(table: &TermTable, clock: &Clock, choice: u64, value: i64) -> Event<What
 
 fn history(kind: TableType, round: u64) -> (State, Vec<Event<What>>) {
     let table = &TermTable::new(kind, 1).compressed(round % 4 >= 2);
-    // Half of the time the counters already change in place.
+    // A counter already changes in place in half of the rounds.
     let state = if round.is_multiple_of(2) {
         for key in 0..KEYS {
             for _ in 0..2 {

@@ -1,4 +1,5 @@
-//! Tables on a store that cannot read or write: every operation says so, and changes nothing.
+//! Tests of tables on a store that cannot read or write: every operation fails, and changes
+//! nothing.
 
 use crate::common::{ALL_TYPES, TermTable, everything, on_store};
 use ats::select::{Changed, Cursor, Progress, Query, Runner, Selection, Slice};
@@ -23,19 +24,19 @@ const FAILED: ats_store::Error = ats_store::Error::Io(ats_store::SystemError {
     code: None,
 });
 
-/// A store in which something is refused.
+/// A store that refuses some calls.
 struct Failing {
     records: Arc<BTreeStore>,
     calls: Arc<AtomicUsize>,
-    /// Number of the call that fails.
+    /// The number of the call that fails.
     fails_at: usize,
     most_bytes: usize,
-    /// Keys that have to be merged before they can be read.
+    /// The keys whose values must be merged before they can be read.
     unmerged: Arc<Mutex<BTreeSet<Vec<u8>>>>,
 }
 
 impl Failing {
-    /// A store in which nothing is.
+    /// Returns a store that refuses no call.
     fn healthy() -> Self {
         Failing {
             records: Arc::default(),
@@ -141,7 +142,7 @@ impl Store for Failing {
 
 const ZEROS: Zeros = Zeros::Distinct;
 
-/// A table with three keys, and its records.
+/// Returns a table with three keys, and the counter of its store's calls.
 fn fill_table(kind: TableType, fails_at: usize) -> (TermTable, Arc<AtomicUsize>) {
     let store = Failing::healthy();
     let (records, calls) = (Arc::clone(&store.records), Arc::clone(&store.calls));
@@ -162,7 +163,7 @@ fn fill_table(kind: TableType, fails_at: usize) -> (TermTable, Arc<AtomicUsize>)
 
 struct Nowhere;
 
-// SAFETY: the words are those of atoms of the host of terms.
+// SAFETY: the words are atoms of the host of terms.
 unsafe impl Environment for Nowhere {
     fn self_word(&self) -> Option<u64> {
         None
@@ -181,7 +182,7 @@ fn word(text: &str) -> u64 {
     atom_word(Atom::new(text).expect("a short text").id())
 }
 
-/// A query for all objects, as `[{'_', [], [true]}]`.
+/// Returns a query for all objects, as `[{'_', [], [true]}]`.
 fn query_for_all(table: &TermTable) -> Query<TermHost> {
     let atom = |text| Term::Atom(Atom::new(text).expect("a short text"));
     let body: Term = vec![atom("true")].into();
@@ -190,14 +191,14 @@ fn query_for_all(table: &TermTable) -> Query<TermHost> {
         zeros: ZEROS,
         functions: FunctionSet::ALL,
         whole_bytes: true,
-        // SAFETY: the words are those of atoms of the host of terms.
+        // SAFETY: the words are atoms of the host of terms.
         words: unsafe { Words::new(word("true"), word("false"), word("EXIT")) },
     };
     let spec = parse(&vec![clause].into(), &options).expect("a specification");
     Query::new(Arc::new(Program::new(spec)), table)
 }
 
-/// Deletes what a query means, until a slice ends.
+/// Deletes the objects of a query, until a slice ends.
 fn delete_a_slice(
     table: &TermTable,
     query: &Query<TermHost>,
@@ -214,10 +215,10 @@ fn delete_a_slice(
     })
 }
 
-/// Does something on a table, of which one call of the store may fail.
+/// A function that uses a table, of whose store one call may fail.
 type Operation = fn(&TermTable) -> Result<(), Error>;
 
-/// Each operation, and whether bags have it.
+/// The operations, each with its name, and `true` if bags have it.
 const OPERATIONS: [(&str, bool, Operation); 22] = [
     ("insert", true, |table| {
         table.insert(&Term::from((9, 9)), &mut Workspace::new())
@@ -373,7 +374,8 @@ fn a_store_that_fails_fails_operations_and_loses_nothing() {
                 }
                 failures += 1;
                 if name == "select_delete" && done.is_ok() {
-                    // The slice ended before what failed, and the next one did it.
+                    // The slice ended before the call that fails, and the next slice has deleted
+                    // the rest.
                     assert!(table.is_empty().unwrap());
                     continue;
                 }
@@ -395,8 +397,8 @@ fn a_store_that_fails_fails_operations_and_loses_nothing() {
     }
 }
 
-/// Objects that were deleted before a call of the store fails are told, however late in the slice
-/// that is.
+/// A slice reports the objects that it has deleted before a call of the store fails, even late in
+/// the slice.
 #[test]
 fn a_slice_that_fails_tells_what_it_has_done() {
     const KEYS: usize = 100;
@@ -409,7 +411,7 @@ fn a_slice_that_fails_tells_what_it_has_done() {
                 .collect();
             let inserted = table.insert_many(more.iter(), &mut Workspace::new());
             assert_eq!(inserted, Ok(()));
-            // The call that fails is counted back from where the counter is.
+            // The counter starts just below the number of the call that fails.
             calls.store(usize::MAX - fails_at, Ordering::Relaxed);
             let (query, mut cursor) = (query_for_all(&table), Cursor::new(Direction::Up));
             let (mut deleted, mut failed) = (0, false);
@@ -440,7 +442,7 @@ fn a_slice_that_fails_tells_what_it_has_done() {
     }
 }
 
-/// Bytes that no table has written are an error, and no panic.
+/// Bytes that no table has written cause an error, and no panic.
 #[test]
 fn bytes_that_are_no_object_are_an_error() {
     let list = [6, 0, 0, 0, 131, 108, 0, 0, 0, 1];
@@ -506,8 +508,8 @@ fn objects_that_are_longer_than_the_store_can_keep_are_refused() {
     assert_eq!(everything(&table).len(), 2);
 }
 
-/// The slices of a query before and behind keys that are merged when it meets them give what one
-/// gives that meets none.
+/// A query that stops at pending keys and continues after their merge returns the same objects as a
+/// query that meets no pending key.
 #[test]
 fn a_query_goes_on_behind_keys_that_were_to_be_merged() {
     const OBJECTS: i64 = 20;

@@ -1,5 +1,5 @@
-//! Short histories of three threads on a whole table, in which clearing, taking all and taking from
-//! the ends take part, checked for linearizability.
+//! Short histories of three threads on a whole table, checked for linearizability. They include
+//! clearing, taking all objects and taking objects from the ends.
 
 use crate::checker::{Clock, Event, linearizable};
 use crate::common::{ALL_TYPES, TermTable, everything, histories, objects, of_round, patiently};
@@ -15,9 +15,9 @@ type State = [Vec<i64>; KEYS];
 #[derive(Clone, Debug)]
 enum What {
     Insert(usize, i64),
-    /// One value under all keys.
+    /// Inserts one value under all keys.
     InsertAll(i64),
-    /// The same, if no key was there, and whether that was so.
+    /// Inserts one value under all keys if none of them was present, and whether that was so.
     InsertAllNew(i64, bool),
     Lookup(usize, Vec<i64>),
     Take(usize, Vec<i64>),
@@ -25,7 +25,7 @@ enum What {
     TakeAll(State),
     /// Took the oldest value of a key, or if the table has an order the value at an end.
     TakeEnd(End, Option<(usize, i64)>),
-    /// Found so many objects.
+    /// Found this number of objects.
     Size(usize),
 }
 
@@ -112,7 +112,7 @@ fn take_end(table: &TermTable, end: End) -> Option<(usize, i64)> {
     Some((key as usize, values(&[taken])[0]))
 }
 
-/// Calls what the number says and records it.
+/// Makes and records the call that a random number selects.
 fn call(table: &TermTable, clock: &Clock, choice: u64, value: i64) -> Event<What> {
     let index = (choice / 15) as usize % KEYS;
     let key = Term::from(index);

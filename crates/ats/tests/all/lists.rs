@@ -1,5 +1,5 @@
-//! Lists that are inserted as one: what they find must hold until they take effect, and long ones
-//! must not block other operations.
+//! Tests of lists that are inserted as one: the state that a list has found must hold until it
+//! takes effect, and a long list must not block other operations.
 
 use crate::checker::{Clock, Event, linearizable};
 use crate::common::{ALL_TYPES, TermTable, everything, objects, of_round, patiently};
@@ -14,15 +14,16 @@ use std::time::{Duration, Instant};
 
 const KEYS: usize = 3;
 const ROUNDS: u64 = 300;
-/// Lists of one thread, and calls of each other one.
+/// Number of lists of one thread, and of calls of each other thread.
 const LISTS: u64 = 3;
 const CALLS: u64 = 16;
-/// Objects of a list between two of the keys, of which no other call knows. They take time.
+/// Number of objects of a list between two of the keys. No other call uses their keys; they only
+/// make the list take longer.
 const BETWEEN: usize = 60;
 
-/// A list of this many is a long one.
+/// Number of objects between two of the keys in a long list.
 const LONG_BETWEEN: usize = 150;
-/// This many objects of one key are not added under a lock.
+/// Number of objects of one key that is too large for a change under a lock.
 const MANY_OF_ONE: usize = 20;
 
 /// The values of each key, oldest first.
@@ -31,14 +32,14 @@ type State = [Vec<i64>; KEYS];
 #[derive(Clone, Debug)]
 enum What {
     Insert(usize, i64),
-    /// These values under these keys, in this order.
+    /// Inserted these values under these keys, in this order.
     InsertList(Vec<(usize, i64)>),
-    /// The same, if no key was there, and whether that was so.
+    /// Inserted these values if no key was present, and whether that was so.
     InsertListNew(Vec<(usize, i64)>, bool),
     DeleteObject(usize, i64),
     Lookup(usize, Vec<i64>),
     Take(usize, Vec<i64>),
-    /// Added one to the value of a key, if that was there, which then was this.
+    /// Added one to the value of a key, if the key was present, and returned this value.
     Count(usize, Option<i64>),
     Clear,
     TakeAll(State),
@@ -89,7 +90,7 @@ fn apply(kind: TableType, state: &State, what: &What) -> Option<State> {
     possible.then_some(after)
 }
 
-/// A key of the histories. Between two there is room for others.
+/// Returns a key of the histories. There is room for other keys between two of them.
 fn key_of(index: usize) -> usize {
     1000 * index
 }
@@ -99,8 +100,8 @@ fn value_of(object: &Term) -> i64 {
     value.expect("an integer")
 }
 
-/// A list, and its objects: two of one key, one of the next, now and then one of the last or many
-/// of the first, and others of which the histories know nothing.
+/// A list, and its objects: two of one key, one of the next, in some lists one of the last or many
+/// of the first, and others that are not part of the histories.
 struct List {
     known: Vec<(usize, i64)>,
     objects: Vec<Term>,
@@ -139,7 +140,8 @@ impl List {
     }
 }
 
-/// Calls what the number says and records it. Values are few, so that lists find them.
+/// Makes and records the call that a random number selects. There are few different values, so that
+/// calls meet the values of lists.
 fn call(table: &TermTable, clock: &Clock, choice: u64) -> Event<What> {
     let (index, value) = ((choice / 16) as usize % KEYS, (choice / 64) as i64 % 2);
     let key = Term::from(key_of(index));
@@ -196,7 +198,8 @@ fn call(table: &TermTable, clock: &Clock, choice: u64) -> Event<What> {
     }
 }
 
-/// One thread inserts lists, two others do something else, and then one looks at what there is.
+/// Returns the history of one thread that inserts lists, and two others that make other calls. The
+/// last calls read all keys.
 fn history(table: &TermTable, round: u64) -> Vec<Event<What>> {
     let (clock, start) = (&Clock::default(), &Barrier::new(3));
     let random = |thread: u64| Rng::with_seed(round * 3 + thread);
@@ -207,7 +210,7 @@ fn history(table: &TermTable, round: u64) -> Vec<Event<What>> {
         let mut random = random(thread);
         let one = |_| {
             let choice = random.u64(..1 << 24);
-            // So that each moment of the list is met.
+            // Random delays let calls meet each moment of a list.
             (0..choice / 512 % 256).for_each(|_| std::hint::spin_loop());
             call(table, clock, choice)
         };
@@ -259,7 +262,7 @@ fn lists_are_linearizable() {
     for kind in ALL_TYPES {
         for round in 0..ROUNDS {
             let table = of_round(kind, round);
-            // The first list finds something under its first key, and nothing under the others.
+            // The first list finds objects under its first key, and none under the others.
             let mut state = State::default();
             for value in [0, 1] {
                 let what = What::Insert(0, value);
@@ -274,7 +277,8 @@ fn lists_are_linearizable() {
     }
 }
 
-/// The objects of a list, and the epochs in which the thread is pinned when the list asks for them.
+/// An iterator over the objects of a list. It notes the epochs in which the thread is pinned when
+/// the list asks for an object.
 struct Watched<'a> {
     terms: std::slice::Iter<'a, Term>,
     epochs: &'a mut HashSet<u64>,
@@ -287,7 +291,7 @@ impl<'a> Iterator for Watched<'a> {
         let guard = ats::pin();
         let epoch = guard.epoch();
         let deadline = Instant::now() + Duration::from_secs(60);
-        // The next epoch can begin, but none after it until the thread pins anew.
+        // The next epoch can begin, but no further one until the thread pins again.
         while self.epochs.insert(epoch) || guard.is_still(epoch) {
             let _ = guard.grace().is_over();
             assert!(Instant::now() < deadline, "another thread stays pinned");
@@ -311,7 +315,7 @@ fn a_long_list_is_not_pinned_while_it_is_encoded() {
     assert!(epochs.len() >= 20, "{} epochs", epochs.len());
 }
 
-/// While a list, or a deletion, works on very many objects of one key, writers of other keys go on.
+/// A list, or a deletion, with many objects of one key does not block writers of other keys.
 #[test]
 fn many_objects_of_one_key_are_in_the_way_of_no_other_key() {
     const MANY: usize = 60_000;
@@ -342,8 +346,8 @@ fn many_objects_of_one_key_are_in_the_way_of_no_other_key() {
     }
 }
 
-/// Runs a call beside a writer of another key. Returns the longest of the writes, and how long the
-/// call took.
+/// Runs a call beside a writer of another key. Returns the time of the longest write, and the time
+/// of the call.
 fn longest_beside(table: &TermTable, call: impl FnOnce()) -> (Duration, Duration) {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {

@@ -1,5 +1,5 @@
-//! Changes of large objects, and changes of many parts, which hold their key alone: each is atomic,
-//! none is lost, other keys go on, and the time grows with the size.
+//! Tests of changes of large objects, and of changes of many parts, which hold only their key: each
+//! is atomic, none is lost, writers of other keys go on, and the time grows linearly with the size.
 
 use crate::checker::{Clock, Event, linearizable};
 use crate::common::{TermTable, histories, objects, patiently};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 const SETS: [TableType; 2] = [TableType::Set, TableType::OrderedSet];
 
-/// A number of elements that are not copied under a lock any more.
+/// Number of elements that is too large for a copy under a lock.
 const WIDE: usize = 1_500;
 
 fn add(position: usize, increment: i64) -> CounterOp {
@@ -23,7 +23,7 @@ fn add(position: usize, increment: i64) -> CounterOp {
     }
 }
 
-/// `{Key, A, B}`, or that with more elements.
+/// Returns `{Key, A, B}`, with more elements if `wide`.
 fn object(key: usize, [a, b]: [i64; 2], wide: bool) -> Term {
     let mut parts = vec![Term::from(key), Term::from(a), Term::from(b)];
     parts.resize(if wide { WIDE } else { 3 }, Term::Nil);
@@ -59,21 +59,21 @@ fn set(table: &TermTable, key: &Term, values: &[(usize, &Term)]) -> Result<bool,
 const KEYS: usize = 2;
 const ROUNDS: u64 = 700;
 
-/// The numbers of the object of each key, and whether it is wide.
+/// The numbers of the object of each key, and whether the object is wide.
 type State = [Option<([i64; 2], bool)>; KEYS];
 
 #[derive(Clone, Debug)]
 enum What {
     /// Key, counter, increment, new value.
     Count(usize, usize, i64, i64),
-    /// This many operations on both counters, by one and minus one; the last values.
+    /// Key, number of operations on both counters, by one and by minus one, and the last values.
     CountBoth(usize, i64, [i64; 2]),
     Insert(usize, [i64; 2], bool),
     InsertNew(usize, [i64; 2], bool, bool),
     Lookup(usize, Option<([i64; 2], bool)>),
     Take(usize, Option<([i64; 2], bool)>),
     DeleteObject(usize, [i64; 2], bool),
-    /// Key, counter, value, whether there was an object.
+    /// Key, counter, value, and whether the key had an object.
     Set(usize, usize, i64, bool),
 }
 
@@ -111,7 +111,7 @@ fn apply(state: &State, what: &What) -> Option<State> {
     possible.then_some(after)
 }
 
-/// Adds one to an element by a merge, under the lock or before it is taken.
+/// Adds one to an element by a merge, under the lock or before the lock is taken.
 fn merge_one(table: &TermTable, key: usize, position: usize, locking: Locking) -> i64 {
     let sum = Atom::new("sum").expect("a short text");
     let sum = Merge::from_term(&Term::Atom(sum)).expect("the name of a merge");
@@ -133,7 +133,7 @@ fn merge_one(table: &TermTable, key: usize, position: usize, locking: Locking) -
     })
 }
 
-/// Calls what the number says and records it.
+/// Makes and records the call that a random number selects.
 fn call(table: &TermTable, clock: &Clock, choice: u64, value: i64) -> Event<What> {
     let index = (choice / 20) as usize % KEYS;
     let at = (choice / 64) as usize % 2;
@@ -159,7 +159,7 @@ fn call(table: &TermTable, clock: &Clock, choice: u64, value: i64) -> Event<What
             |value| What::Count(index, at, 1, value),
         ),
         3..=5 => {
-            // Few, or so many that they are not done under a lock.
+            // The operations are few, or too many for a lock.
             let times = if wide { 2 } else { 100 };
             let ops: Vec<_> = (0..2 * times)
                 .map(|i| add(2 + i % 2, 1 - 2 * (i as i64 % 2)))
@@ -209,7 +209,7 @@ fn call(table: &TermTable, clock: &Clock, choice: u64, value: i64) -> Event<What
         ),
         _ => {
             let (old, new) = (Term::from(-1), Term::from(value));
-            // Of many values for an element the last one counts.
+            // The last of many values for an element counts.
             let mut values = vec![(2 + at, &old); if wide { 1 } else { 100 }];
             values.push((2 + at, &new));
             clock.record(
@@ -229,7 +229,7 @@ fn long_changes_are_linearizable() {
                 table.force_adaptation(3, 3);
             }
             let mut state = State::default();
-            // Half of the time a counter of a wide object already changes in place.
+            // A counter of a wide object already changes in place in half of the rounds.
             if round.is_multiple_of(2) {
                 for (key, state) in state.iter_mut().enumerate() {
                     insert(table, &object(key, [1, 0], true));
@@ -247,8 +247,7 @@ fn long_changes_are_linearizable() {
     }
 }
 
-/// All that each thread added to a wide object, one by one, is in it in the end, whichever way it
-/// was added.
+/// A wide object contains all additions of all threads in the end, in whichever way they were made.
 #[test]
 fn no_long_change_is_lost() {
     const EACH: i64 = 400;
@@ -268,7 +267,8 @@ fn no_long_change_is_lost() {
                                 merge_one(table, 1, 2, Locking::AfterMerging);
                             }),
                             _ => {
-                                // Replaces the object, and with it a counter that changes in place.
+                                // The change replaces the object, and thus a counter that changes
+                                // in place.
                                 let value = Term::from(round);
                                 let values = [(10 + thread as usize, &value)];
                                 assert!(patiently(|| set(table, key, &values)));
@@ -295,7 +295,7 @@ fn no_long_change_is_lost() {
     }
 }
 
-/// Errors are those of short changes, and change nothing.
+/// Long changes fail with the errors of short changes, and change nothing.
 #[test]
 fn a_long_change_that_fails_changes_nothing() {
     for kind in SETS {
@@ -308,7 +308,7 @@ fn a_long_change_that_fails_changes_nothing() {
         insert(table, &object(1, [5, 6], true));
         assert_eq!(count(table, key, &many(2)[..1], None), Ok(vec![6.into()]));
         for (position, error) in [(4, Error::NotAnInteger), (WIDE + 1, Error::Position)] {
-            // The counter before that one counted, but not in the table.
+            // The operations before the failing one succeed, but must not change the table.
             let mut ops = many(3);
             ops.push(add(position, 1));
             assert_eq!(count(table, key, &ops, None), Err(error));
@@ -318,9 +318,9 @@ fn a_long_change_that_fails_changes_nothing() {
         let old = object(1, [5, 6], true);
         assert_eq!(table.delete_object(&old, &mut Workspace::new()), Ok(()));
         assert_eq!(objects(table, key), [object(1, [6, 6], true)]);
-        // The counter that was stopped meanwhile goes on in place.
+        // The counter that was stopped meanwhile changes in place again.
         assert_eq!(count(table, key, &many(2)[..1], None), Ok(vec![7.into()]));
-        // Larger than the caller allows: what is there, and what is new.
+        // The limit applies to the present object, and to the new value.
         let large = Term::list_with_tail((0..WIDE as i64).map(Term::from), Term::Nil);
         let small = Term::from(2);
         insert(table, &object(2, [0, 0], false));
@@ -337,7 +337,8 @@ fn a_long_change_that_fails_changes_nothing() {
     }
 }
 
-/// Operations go on from each other, in their order, also if they are many.
+/// Many operations on the same counter are applied in order, each to the result of the previous
+/// one.
 #[test]
 fn many_operations_are_done_in_order() {
     let table = TermTable::new(TableType::Set, 1);
@@ -368,8 +369,8 @@ fn many_operations_are_done_in_order() {
     }
 }
 
-/// Eight times as many operations on as many elements take eight times as long, and not sixty-four
-/// times.
+/// Eight times as many operations on as many elements must take about eight times as long, and not
+/// sixty-four times.
 #[test]
 fn time_grows_with_the_operations() {
     let time_of = |elements: usize| {
@@ -391,8 +392,8 @@ fn time_grows_with_the_operations() {
     assert!(many < 32 * few, "{few:?}, then {many:?}");
 }
 
-/// While one key is changed, a writer of another key, which has the same lock, waits for much less
-/// than that takes. The system may stop either of them, so that has to be seen once in some rounds.
+/// A change of one key blocks a writer of another key with the same lock for only a part of its
+/// time. The system may stop either thread, so it suffices to see that in one of many rounds.
 #[test]
 fn other_keys_go_on() {
     let large = |kind| {
@@ -450,7 +451,8 @@ fn other_keys_go_on() {
     }
 }
 
-/// Returns `true` if a writer of another key waited for less than a third of what the change took.
+/// Returns `true` if a writer of another key waited for less than a third of the time of the
+/// change.
 fn waits_little(table: &TermTable, change: &dyn Fn(&TermTable)) -> bool {
     let (begun, done) = (AtomicBool::new(false), AtomicBool::new(false));
     thread::scope(|scope| {

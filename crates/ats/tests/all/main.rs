@@ -1,5 +1,5 @@
-//! Tests of the crate from outside, in one program: what they share is compiled once. Those that
-//! look at the memory of the whole process have a program of their own.
+//! Integration tests of the crate. They form one program, so that common code is compiled once.
+//! Tests that measure the memory of the whole process are separate programs.
 
 mod adaptation;
 mod bags;

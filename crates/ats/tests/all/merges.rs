@@ -1,4 +1,4 @@
-//! Merging values into objects: what is stored, what is refused, and many threads at once.
+//! Tests of merges into objects: stored values, refused values, and many threads.
 
 use crate::common::{TermTable, objects, patiently};
 use ats::{Error, Locking, Merge, MergedValue, Merging, TableType, TermHost, Workspace};
@@ -84,7 +84,7 @@ fn the_element_becomes_what_is_returned() {
             let stored = objects(&table, &Term::from(1));
             assert_eq!(stored, [Term::from((1, list(expected)))]);
         }
-        // From counters to floats and back to large integers.
+        // The sum goes from counters to large integers, back, and to floats.
         for (operand, expected) in [
             (Term::from(1), Term::from(1)),
             (Term::from(1), Term::from(2)),
@@ -130,7 +130,7 @@ fn what_cannot_be_merged_changes_nothing() {
         assert_eq!(result, Err(error), "{key} {position} {operand}");
     }
     assert_eq!(crate::common::everything(&table), [object]);
-    // The counter goes on after a merge that failed.
+    // The counter changes in place again after a failed merge.
     for expected in 6..10 {
         assert_eq!(
             merge_in_table(&table, 1, 3, &one, &sum, None),
@@ -159,7 +159,7 @@ fn merges_before_locking_as_well() {
             let stored = objects(&table, &Term::from(1));
             assert_eq!(stored, [Term::from((1, expected.clone()))]);
         };
-        // An object that is not there, one that stays, and one that changes.
+        // The object is missing, stays the same, and changes.
         for (operand, expected) in [(0..5_000, 0..5_000), (7..9, 0..5_000), (-9..1, -9..5_000)] {
             let expected = numbers(expected);
             let result = merge_large(&table, 1, &numbers(operand), &union);
@@ -169,7 +169,7 @@ fn merges_before_locking_as_well() {
         let refused = merge_large(&table, 1, &numbers([2, 1].into_iter()), &union);
         assert_eq!(refused, Err(Error::Operand));
         has(&numbers(-9..5_000));
-        // A counter that changes in place, as a value and beside it.
+        // The object has a counter that changes in place.
         assert_eq!(
             merge_large(&table, 2, &Term::from(1), &merge_by_name("sum")),
             Ok(Term::from(1))
@@ -183,8 +183,8 @@ fn merges_before_locking_as_well() {
     }
 }
 
-/// An object goes when its value counts as missing, whenever its key was locked, also with a
-/// counter in place.
+/// A merge removes an object whose value counts as missing, with either time of locking, and also
+/// if it has a counter that changes in place.
 #[test]
 fn what_counts_as_missing_is_removed() {
     let prune = |name| with("prune", atom(name));
@@ -216,7 +216,7 @@ fn what_counts_as_missing_is_removed() {
             assert_eq!(gone, Ok(Term::from(0)));
             assert_eq!(crate::common::everything(&table), []);
         }
-        // Nothing comes by a default, if that is all.
+        // The default is not inserted if the merged value counts as missing.
         let default = Term::from((9, Term::Nil, atom("x")));
         let append = prune("append");
         let result = merge_in_table(&table, 7, 2, &Term::Nil, &append, Some(&default));
@@ -229,7 +229,7 @@ fn what_counts_as_missing_is_removed() {
     }
 }
 
-/// Also if nothing else is merged into it.
+/// A number is expanded to statistics even if no other value is merged with it.
 #[test]
 fn a_number_becomes_statistics() {
     for kind in SETS {

@@ -1,4 +1,4 @@
-//! All four types of tables against a model, with terms that are often equal or nearly so.
+//! Tests of four types of tables against a model, with terms that are often equal or nearly equal.
 
 use crate::common::model::{self, Count, Model};
 use crate::common::{ALL_TYPES, TermTable, everything, objects, on_disk, portable, same_key};
@@ -20,7 +20,7 @@ enum Op {
     Take(Term),
     Delete(Term),
     DeleteObject(Term),
-    /// Deletes the object that is there with this number, so that something is deleted for sure.
+    /// Deletes the present object with this number, so that a deletion is certain.
     DeletePresent(usize),
     UpdateElement(Term, Vec<(usize, Term)>, Option<Term>),
     UpdateCounter(Term, Vec<Count>, Option<Term>),
@@ -30,7 +30,7 @@ enum Op {
     Unfix,
 }
 
-/// Small numbers of both kinds, which meet often, and everything else.
+/// Generates mostly small integers and floats, which often meet, and all other terms.
 fn key() -> BoxedStrategy<Term> {
     prop_oneof![
         6 => (0i64..12).prop_map(Term::from),
@@ -52,7 +52,7 @@ fn value() -> BoxedStrategy<Term> {
     .boxed()
 }
 
-/// Mostly objects with a key in both places where the tables look for it.
+/// Generates mostly objects with a key in both places where the tables look for it.
 fn object() -> BoxedStrategy<Term> {
     let tuple = |parts| Term::Tuple(Tuple::new(parts));
     prop_oneof![
@@ -124,7 +124,7 @@ fn counter_ops(counts: &[Count]) -> Vec<CounterOp> {
     counts.iter().map(op).collect()
 }
 
-/// Applies an operation to both and compares what they answer.
+/// Applies an operation to the table and the model, and compares the results.
 fn apply(table: &TermTable, model: &mut Model, op: &Op, work: &mut Workspace<ats::TermHost>) {
     match op {
         Op::Insert(object, true) => {
@@ -205,7 +205,7 @@ fn apply(table: &TermTable, model: &mut Model, op: &Op, work: &mut Workspace<ats
     }
 }
 
-/// The keys of an ordered table on both sides of `key`.
+/// Returns the keys of an ordered table on both sides of `key`.
 fn neighbours(model: &Model, key: &Term) -> [Option<Term>; 2] {
     let mut keys = model.keys();
     keys.sort_by(Term::compare);
@@ -264,7 +264,7 @@ fn compare(table: &TermTable, model: &Model) {
         let expected = keys.last().map(|key| model.lookup(key));
         assert_eq!(last, expected);
     } else {
-        // The order is the table's own, but always the same.
+        // The order is unspecified, but always the same.
         assert_eq!(met.len(), keys.len());
         keys.clone_from(&met);
     }
@@ -290,7 +290,7 @@ fn compare_elements(table: &TermTable, key: &Term, object: &Term) {
     assert!(found.element(elements.len(), &mut room).is_none());
 }
 
-/// The keys that `first` and `next` lead to.
+/// Returns the keys that `first` and `next` visit.
 fn keys_by_steps(table: &TermTable, model: &Model) -> Vec<Term> {
     let guard = ats::pin();
     let mut keys = Vec::new();
@@ -304,7 +304,7 @@ fn keys_by_steps(table: &TermTable, model: &Model) -> Vec<Term> {
     keys
 }
 
-/// Runs a program on both and compares what becomes of them.
+/// Runs a program on the table and the model, and compares their contents.
 fn run(table: TermTable, key_position: usize, ops: &[Op]) {
     let mut model = Model::new(table.table_type(), key_position - 1);
     let mut work = Workspace::new();

@@ -1,4 +1,4 @@
-//! The merge operator of stores of bytes, beside the merges of terms.
+//! Tests of the merge operator of stores of bytes against the merges of terms.
 
 use ats::{Merge, PortableMerge};
 use ats_store::{Error, MergeOperator, Merged};
@@ -20,7 +20,7 @@ const NAMES: [&str; 9] = [
     "statistics",
 ];
 
-/// All merges that are not of vectors, as Erlang programs write them.
+/// Returns all merges except vectors, as Erlang programs write them.
 fn simple_merges() -> Vec<Term> {
     let mut merges: Vec<_> = NAMES.iter().map(|name| atom(name)).collect();
     merges.extend([1, 2].map(|number| Term::from((atom("last"), number))));
@@ -52,7 +52,7 @@ fn vector(names: &[&str]) -> Merge {
     merge_of(&vector_of(names.iter().map(|name| atom(name)).collect()))
 }
 
-/// Returns `true` if the merge adds, so that floats make it as exact as they are.
+/// Returns `true` if the merge adds, so that it is inexact for floats.
 fn adds(merge: &Merge) -> bool {
     let name = merge.to_string();
     name.contains("sum") || name.contains("statistics")
@@ -62,7 +62,7 @@ fn bytes(term: &Term) -> Vec<u8> {
     etf::encode(term).expect("a term of usual size")
 }
 
-/// Merges two terms by way of their images.
+/// Merges the images of two terms.
 fn merge_terms(merge: &Merge, earlier: &Term, later: &Term, zeros: Zeros) -> Option<Term> {
     let pair = Term::from((earlier.clone(), later.clone()));
     let mut image = ImageBuilder::new(zeros);
@@ -94,7 +94,7 @@ fn read(value: &[u8]) -> Term {
     etf::decode(value, etf::Options::default()).expect("a term")
 }
 
-/// Terms that suit one merge or another.
+/// Generates terms that suit one merge or another.
 fn value() -> BoxedStrategy<Term> {
     let ordset = proptest::collection::btree_set(-5..5_i64, 0..5)
         .prop_map(|set| list(set.into_iter().map(Term::from).collect()));
@@ -129,7 +129,7 @@ fn statistics() -> impl Strategy<Value = Term> {
     })
 }
 
-/// Three values of the same merge, mostly.
+/// Generates three values, mostly for the same merge.
 fn values() -> impl Strategy<Value = [Term; 3]> {
     let integers =
         || (any::<i64>(), 0..64_u32).prop_map(|(value, shift)| Term::from(value >> shift));
@@ -147,7 +147,7 @@ fn values() -> impl Strategy<Value = [Term; 3]> {
     ]
 }
 
-/// Tuples of which the first and the second element are numbers, mostly small ones.
+/// Generates tuples whose first and second elements are numbers, mostly small ones.
 fn stamped_tuple() -> impl Strategy<Value = Term> {
     let timestamp = || prop_oneof![3 => (-2..2_i64).prop_map(Term::from), 1 => integer()];
     (timestamp(), timestamp(), near_term()).prop_map(Term::from)
@@ -161,7 +161,7 @@ fn zeros() -> impl Strategy<Value = Zeros> {
     prop_oneof![Just(Zeros::Same), Just(Zeros::Distinct)]
 }
 
-/// Returns `true` if the sums of floats are not as exact as sums of integers.
+/// Returns `true` if the values contain a float, so that sums are inexact.
 fn has_float(values: &[Term]) -> bool {
     values.iter().any(|value| match value {
         Term::Tuple(elements) => has_float(&elements.iter().cloned().collect::<Vec<_>>()),
@@ -180,15 +180,15 @@ fn is_of_integers(term: &Term) -> bool {
 fn check(merge: &Merge, values: &[Term; 3], zeros: Zeros, is_exact: bool) {
     let operator = PortableMerge::new(merge.clone(), zeros);
     let [a, b, c] = values.each_ref().map(bytes);
-    // They are compared as they are read: the bytes do not say which identifiers are those of the
-    // running node.
+    // The values are compared after decoding, because the bytes do not identify the running node in
+    // pids and references.
     let values = &[&a, &b, &c].map(|value| read(value));
     for (earlier, later) in [(0, 1), (1, 2)] {
         let (earlier, later) = (&values[earlier], &values[later]);
         let found = merge_bytes(&operator, &bytes(earlier), &bytes(later));
         let found = found.map(|value| {
             let term = read(&value);
-            // Bytes that are merged as they stand are written as terms are.
+            // Values that are merged without decoding are encoded like terms.
             if is_of_integers(&term) {
                 assert!([earlier, later].map(bytes).contains(&value) || bytes(&term) == value);
             }
@@ -216,7 +216,8 @@ fn check(merge: &Merge, values: &[Term; 3], zeros: Zeros, is_exact: bool) {
     }
 }
 
-/// Checks what is known of a value whatever it is merged with. Both values are of the merge.
+/// Checks the properties of a value that hold for a merge with any other value. Both values suit
+/// the merge.
 fn check_laws(merge: &Merge, operator: &PortableMerge, value: &Term, other: &Term) {
     let [bytes_of_value, other] = [value, other].map(bytes);
     let is_absent = operator.is_absent(b"key", &bytes_of_value);
@@ -273,7 +274,7 @@ proptest! {
         check(&merge_of(&merge), &[row(0), row(1), row(2)], zeros, is_exact);
     }
 
-    /// Whatever the bytes are, nothing panics, and what is no term is not merged.
+    /// Arbitrary bytes cause no panic, and bytes that are not a term are not merged.
     #[test]
     fn other_bytes_are_refused(
         merge in merges(),
@@ -284,7 +285,7 @@ proptest! {
     ) {
         let operator = PortableMerge::new(merge.clone(), Zeros::Distinct);
         let term = bytes(&term);
-        // The term behind a timestamp is not read.
+        // The merge does not decode the term behind a timestamp.
         let is_blind = ["first", "last"].iter().any(|name| merge.to_string().starts_with(name));
         let mut too_long = term.clone();
         too_long.resize(term.len() + longer, 0);
@@ -369,7 +370,7 @@ fn integers_are_read_in_every_form() {
         assert_eq!(max.merge(b"", five, &minus_one), Ok(Merged::Earlier));
         assert_eq!(max.merge(b"", &minus_one, five), Ok(Merged::Later));
     }
-    // From small to large integers, and back.
+    // The sum goes from small to large integers, and back.
     let most = bytes(&Term::from(i64::MAX));
     let more = merge_bytes(&sum, &most, &bytes(&Term::from(1))).unwrap();
     assert_eq!(
@@ -409,7 +410,7 @@ fn many_binaries_are_appended_at_once() {
     assert_eq!(append.merge(b"key", values[49], &list), Err(Error::Merge));
 }
 
-/// However they are written.
+/// An empty value is recognised in every encoding.
 #[test]
 fn empty_values_are_known() {
     let operator = |merge: Term| PortableMerge::new(merge_of(&merge), Zeros::Distinct);

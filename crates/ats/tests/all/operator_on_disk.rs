@@ -1,5 +1,5 @@
-//! Merges of terms on disk: whenever memtables are written, runs are merged and the store is opened
-//! anew, a key has what its writes make, merged one after the other.
+//! Tests of merges of terms on disk: the value of a key is the merge of its writes, in their order,
+//! at every time at which memtables are written, runs are compacted and the store is reopened.
 
 use crate::common::Directory;
 use ats::{Merge, PortableMerge};
@@ -23,7 +23,7 @@ fn with(name: &str, argument: impl Into<Term>) -> Term {
     Term::from((atom(name), argument.into()))
 }
 
-/// Merges as terms, and values of each of which any two are merged.
+/// Generates merges as terms, with values any two of which can be merged.
 fn merge_and_values() -> impl Strategy<Value = (Term, BoxedStrategy<Term>)> {
     let small = || (-2..3_i64).prop_map(Term::from).boxed();
     let numbers = || (0..3_i64).prop_map(Term::from);
@@ -197,7 +197,7 @@ proptest! {
     }
 }
 
-/// Not with another merge, nor with another argument of the same.
+/// A store cannot be opened with another merge, nor with the same merge and another argument.
 #[test]
 fn a_store_is_opened_with_its_own_merge() {
     let merges = [

@@ -1,4 +1,4 @@
-//! Resources of objects are given back exactly once, on every way out of a table.
+//! Tests that resources of objects are released exactly once, on every way out of a table.
 
 use crate::common::{ALL_TYPES, TermTable, objects, soon};
 use ats::{CounterOp, End, Error, Integer, TableType, Workspace};
@@ -6,7 +6,7 @@ use ats_term::Term;
 use ats_term::term::Bits;
 use std::sync::Arc;
 
-/// A binary that is shared and not copied, and whose owners can be counted.
+/// Returns a binary that is shared and not copied, and whose owners can be counted.
 fn shared_binary(byte: u8) -> (Arc<[u8]>, Term) {
     let bytes: Arc<[u8]> = vec![byte; 4000].into();
     let term = Term::Bits(Bits::from_shared(Arc::clone(&bytes)));
@@ -27,7 +27,7 @@ fn check_balance(kind: TableType, work: impl Fn(&TermTable, &Term)) {
 }
 
 fn object(key: i64, term: &Term) -> Term {
-    // The text makes it pay to pack the object.
+    // The text makes the object worth packing.
     let text: Vec<Term> = (65..91).map(Term::from).collect();
     Term::from((key, term.clone(), 0i64, text))
 }
@@ -40,7 +40,7 @@ fn a_dropped_table_gives_back() {
                 let object = object(key, term);
                 assert_eq!(table.insert(&object, &mut Workspace::new()), Ok(()));
             }
-            // Shared, so that a hundred objects have not copied it.
+            // The binary is shared, so a hundred objects have not copied it.
             assert!(table.bytes().unwrap() < 100 * 4000);
         });
     }
@@ -101,7 +101,8 @@ fn replacing_and_removing_give_back() {
                 let taken = table
                     .take(&key, &mut work, &guard)
                     .expect("nobody else is here");
-                // In a set the object with more had replaced the others, and was deleted.
+                // A set is empty: the object with more elements had replaced all others, and was
+                // deleted.
                 assert_eq!(taken.is_some(), kind.is_bag());
                 assert_eq!(objects(table, &key), []);
             }
@@ -175,7 +176,7 @@ fn a_panic_in_the_middle_of_a_list_changes_nothing() {
     }
 }
 
-/// An unfix without a fix must not confuse the walks that come later.
+/// An unfix without a fix must not affect later walks.
 #[test]
 fn unfixing_what_is_not_fixed_does_nothing() {
     let table = TermTable::new(TableType::Set, 1);
@@ -200,7 +201,7 @@ fn what_is_too_large_changes_nothing() {
             assert_eq!(table.insert(&first, &mut work), Err(Error::TooLarge));
             assert_eq!(table.insert_new(&first, &mut work), Err(Error::TooLarge));
             assert!(table.is_empty().unwrap());
-            // Each would fit, but not both.
+            // Each object is within the limit, but both together are not.
             let both = [&first, &second];
             work.limit(50);
             assert_eq!(table.insert(&first, &mut work), Ok(()));
@@ -217,7 +218,7 @@ fn what_is_too_large_changes_nothing() {
     }
 }
 
-/// A workspace for objects of at most so many words.
+/// Returns a workspace with this limit of words.
 fn limited_workspace(words: usize) -> Workspace<ats::TermHost> {
     let mut work = Workspace::new();
     work.limit(words);
@@ -262,13 +263,13 @@ fn what_is_too_large_is_not_changed() {
             };
             let (small, large) = (Term::from((1, 0, 0)), object(1, term));
             let too_large = Error::TooLarge;
-            // A value, behind another one that owns something.
+            // The value follows another value that owns memory.
             insert(&small);
             let values = [(2, term), (3, &large)];
             assert_eq!(change(&values, None, 20), Err(too_large));
             assert_eq!(objects(table, &key), std::slice::from_ref(&small));
             assert_eq!(change(&values[..1], None, 20), Ok(true));
-            // The object.
+            // The object exceeds the limit.
             insert(&large);
             assert_eq!(change(&[(2, &key)], None, 2), Err(too_large));
             let counted = table.update_one_counter(&key, &op, None, &mut limited_workspace(2));
@@ -276,7 +277,7 @@ fn what_is_too_large_is_not_changed() {
             let counted = table.update_counter(&key, &ops, None, &mut limited_workspace(2));
             assert_eq!(counted, Err(too_large));
             assert_eq!(objects(table, &key), std::slice::from_ref(&large));
-            // A default.
+            // The default object exceeds the limit.
             assert_eq!(table.delete(&key, &mut Workspace::new()), Ok(()));
             assert_eq!(change(&[(2, &key)], Some(&large), 2), Err(too_large));
             assert!(table.is_empty().unwrap());

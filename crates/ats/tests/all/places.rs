@@ -1,4 +1,4 @@
-//! Places in ordered tables: objects are counted, also where a key has several.
+//! Tests of places in ordered tables. Objects are counted, even if a key has several.
 
 use crate::common::{ALL_TYPES, TermTable, everything, patiently, portable};
 use ats::Direction::{Down, Up};
@@ -9,7 +9,7 @@ use ats_term::term::TermBuilder;
 use fastrand::Rng;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// More than a leaf has room for.
+/// Number of keys, which is too large for one leaf.
 const KEYS: i64 = 2_000;
 
 fn ordered_types() -> impl Iterator<Item = TableType> {
@@ -37,7 +37,7 @@ fn term(
     builder.finish(built).expect("a term")
 }
 
-/// Compares counts and places in the range between two keys with what a walk finds.
+/// Compares counts and places in the range between two keys with the results of a walk.
 fn check(table: &TermTable, low: i64, high: i64, places: impl Iterator<Item = usize>) {
     let (low_bytes, high_bytes) = (bytes_of(table, low), bytes_of(table, high));
     let range = KeyRange {
@@ -74,12 +74,12 @@ fn write(table: &TermTable, numbers: &mut Rng) {
             let list = some(10, numbers);
             patiently(|| table.insert_many(list.iter(), &mut Workspace::new()));
         }
-        // Mostly undone, since some key is there.
+        // Most of these lists are undone, because one of their keys is present.
         7..9 => {
             let list = some(3, numbers);
             let _new = patiently(|| table.insert_many_new(list.iter(), &mut Workspace::new()));
         }
-        // The key is held while so many are inserted.
+        // A list of this length is inserted while only the key is held.
         9 => {
             let list: Vec<_> = (0..300).map(|number| Term::from((key, number))).collect();
             patiently(|| table.insert_many(list.iter(), &mut Workspace::new()));
@@ -115,8 +115,7 @@ fn places_are_those_of_a_list() {
     }
 }
 
-/// Counts that writers keep beside each other, and beside a thread that counts, are exact in the
-/// end.
+/// Counts are exact after concurrent writers, and a concurrent thread that counts, have finished.
 #[test]
 fn places_are_exact_after_writers_beside_each_other() {
     for kind in ordered_types() {
@@ -151,8 +150,8 @@ fn tables_without_order_have_no_places() {
     }
 }
 
-/// While two threads insert lists of five new objects all the time, one of which clears the table
-/// now and then, a count finds all of a list or none, and a place that is counted is found.
+/// A count includes all objects of a list or none, while two threads insert lists of five new
+/// objects, and one of them clears the table now and then.
 #[test]
 fn counts_have_lists_whole() {
     for (kind, adapts) in ordered_types().flat_map(|kind| [(kind, 0), (kind, 30)]) {

@@ -1,4 +1,4 @@
-//! Garbage of an operation is given back soon, without a call for that.
+//! Tests that the garbage of an operation is freed soon, without a call for that.
 
 use crate::common::{ALL_TYPES, TermTable, objects, soon};
 use ats::{CounterOp, Error, Integer, Locking, Merge, Merging, TableType, Workspace};
@@ -8,15 +8,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-/// A binary that is shared and not copied, and whose owners can be counted.
+/// Returns a binary that is shared and not copied, and whose owners can be counted.
 fn shared_binary(bytes: usize) -> (Arc<[u8]>, Term) {
     let bytes: Arc<[u8]> = vec![7; bytes].into();
     let term = Term::Bits(Bits::from_shared(Arc::clone(&bytes)));
     (bytes, term)
 }
 
-/// Many objects are retired, each of which refers to much. No other thread works on tables, and
-/// none is asked to free anything.
+/// Retires objects that refer to large binaries. No other thread works on tables, and no call asks
+/// for them to be freed.
 #[test]
 fn what_idle_threads_have_retired_is_freed() {
     for kind in ALL_TYPES {
@@ -44,7 +44,7 @@ fn what_idle_threads_have_retired_is_freed() {
     }
 }
 
-/// As long as one thread retires objects that keep much, no more of them wait than a few.
+/// Only a few large objects wait to be freed at a time, while one thread retires many.
 #[test]
 fn objects_count_with_what_they_refer_to() {
     let table = TermTable::new(TableType::Set, 1);
@@ -62,7 +62,7 @@ fn objects_count_with_what_they_refer_to() {
     assert!(most < 200, "{most} of 400 MB were kept");
 }
 
-/// Whatever an operation made and did not store.
+/// An operation releases all objects that it has built and not stored.
 #[test]
 fn workspaces_keep_nothing() {
     let key = Term::from(1_i64);
@@ -78,7 +78,7 @@ fn workspaces_keep_nothing() {
             let absent = Term::from(2_i64);
             let mut work = Workspace::new();
             let free = |what: &str| {
-                // The test has the bytes, the term, and three objects with it.
+                // The test owns the bytes, the term, and three objects that contain the term.
                 let owners = Arc::strong_count(&bytes);
                 assert_eq!(owners, 5, "{what}, {kind:?}, compressed: {compressed}");
             };
@@ -130,8 +130,8 @@ fn workspaces_keep_nothing() {
     }
 }
 
-/// Returns the number of graces that are over while another thread does this, beside no other
-/// thread of this kind.
+/// Returns the number of grace periods that end while another thread does `work`. Only one such
+/// thread runs at a time.
 fn graces_during(work: impl FnOnce() + Send) -> usize {
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -153,8 +153,8 @@ fn graces_during(work: impl FnOnce() + Send) -> usize {
     })
 }
 
-/// The most graces in one of a few attempts, until there were so many: other programs may keep the
-/// thread that counts them from running.
+/// Returns the most grace periods in one of a few attempts, and stops at more than `enough`. Other
+/// programs may keep the counting thread from running.
 fn most_graces(enough: usize, work: impl Fn() + Sync) -> usize {
     let mut most = 0;
     for _ in 0..5 {
@@ -172,7 +172,7 @@ fn large() -> Term {
     (0..LARGE).map(Term::from).collect::<Vec<_>>().into()
 }
 
-/// A thread that makes a large object is not pinned meanwhile, so the epoch advances.
+/// A thread that builds a large object is not pinned meanwhile, so the epoch advances.
 #[test]
 fn making_a_large_object_lets_the_epoch_advance() {
     let object = Term::from((1_i64, large()));
@@ -180,8 +180,8 @@ fn making_a_large_object_lets_the_epoch_advance() {
         let table = TermTable::new(kind, 1).compressed(at % 2 == 1);
         let graces = most_graces(40, || {
             let mut work = Workspace::new();
-            // If the thread was pinned all the time, there would be one grace for each operation
-            // at most.
+            // A thread that is always pinned would allow at most one grace period for each
+            // operation.
             for _ in 0..8 {
                 assert_eq!(table.insert(&object, &mut work), Ok(()));
                 assert_eq!(table.delete_object(&object, &mut work), Ok(()));
@@ -191,7 +191,7 @@ fn making_a_large_object_lets_the_epoch_advance() {
     }
 }
 
-/// The same for a large value that is put into an object.
+/// A thread that puts a large value into an object is not pinned meanwhile, so the epoch advances.
 #[test]
 fn changing_to_a_large_value_lets_the_epoch_advance() {
     let (key, one, large) = (Term::from(1_i64), Term::from(1_i64), large());

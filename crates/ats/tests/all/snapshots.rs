@@ -1,4 +1,5 @@
-//! Snapshots show what a table was, whatever is written meanwhile, and end when they are told to.
+//! Tests that snapshots show the table as of their moment during later writes, and that they end on
+//! request.
 
 use crate::common::{ALL_TYPES, patiently};
 use ats::{CounterOp, Ending, Error, Table, TableType, TermHost, Workspace};
@@ -11,7 +12,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// All objects, as text, in order.
+/// Returns all objects, as text, in order.
 fn objects(table: &Table<TermHost>) -> Result<Vec<String>, Error> {
     let mut all = Vec::new();
     table.scan(None, &ats::pin(), &mut |found| {
@@ -130,7 +131,7 @@ fn a_snapshot_that_has_ended_is_refused() -> Result<(), Error> {
     Ok(())
 }
 
-/// Snapshots end while others read them: what is read is right, or refused.
+/// A read of a snapshot that ends meanwhile is right, or refused.
 #[test]
 fn readers_of_a_snapshot_that_ends() -> Result<(), Error> {
     for table_type in [TableType::Set, TableType::OrderedSet] {
@@ -170,8 +171,8 @@ thread_local! {
     static MUST_NOT_WAIT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The begin waits for threads that may be changing a counter in place, and it cannot be told
-/// whether one that is pinned does.
+/// The begin of a query waits for pinned threads, because any of them may be changing a counter in
+/// place.
 #[test]
 fn a_guard_that_never_goes_is_not_waited_for_too_long() -> Result<(), Error> {
     ats_sync::lock::set_may_wait(|| !MUST_NOT_WAIT.get());
@@ -205,14 +206,14 @@ fn a_guard_that_never_goes_is_not_waited_for_too_long() -> Result<(), Error> {
     Ok(())
 }
 
-/// Memory that snapshots hold back counts with what objects own, once for all that share it.
+/// Memory that snapshots hold back includes the binaries of objects. A shared binary counts once.
 #[test]
 fn what_is_held_back_counts_with_its_binaries() -> Result<(), Error> {
     const LARGE: usize = 100_000;
     let binary = || Term::Bits(Bits::from_bytes(&[7; LARGE]));
     let table = Table::<TermHost>::new(TableType::OrderedSet, 1);
     let mut work = Workspace::new();
-    // A thread in the background may be about it.
+    // The background thread may not be done yet.
     let is_held = |least: usize, most: usize| {
         let is_held = || (least..=most).contains(&table.kept_snapshots().bytes);
         let mut waits = (0..500).map(|_| std::thread::sleep(Duration::from_millis(10)));
@@ -227,7 +228,7 @@ fn what_is_held_back_counts_with_its_binaries() -> Result<(), Error> {
     }
     assert!(is_held(10 * LARGE, 11 * LARGE));
     for left in (0..10).rev() {
-        // Of those between the others, and at both ends.
+        // The test drops snapshots between others, and at both ends.
         snapshots.remove(left / 2);
         assert!(is_held(left * LARGE, (left + 1) * LARGE), "{left}");
     }

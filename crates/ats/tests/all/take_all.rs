@@ -1,4 +1,4 @@
-//! Taking all objects out of tables that others write to: everything comes out once.
+//! Tests of draining tables while other threads write to them: every object is returned once.
 
 use crate::common::{ALL_TYPES, TermTable, everything, patiently};
 use ats::{CounterOp, DrainedTable, Error, Table, TableType, TermHost, Workspace};
@@ -27,7 +27,7 @@ fn int(term: &Term, index: usize) -> i64 {
 
 const WRITERS: i64 = 3;
 
-/// Runs writers, and takes all of their table until they have finished, and once more.
+/// Runs writers, and drains their table until they have finished, and once more.
 fn take_beside(table: &TermTable, writer: impl Fn(i64) + Sync) -> Vec<Term> {
     let running = AtomicUsize::new(WRITERS as usize);
     let mut all = Vec::new();
@@ -56,7 +56,7 @@ fn each_object_comes_out_once() {
         table.force_adaptation(50, 50);
         let all = take_beside(&table, |writer| {
             for at in 0..OBJECTS {
-                // In bags many objects come under one key.
+                // The test inserts many objects under one key of a bag.
                 let key = match kind.is_bag() {
                     true => at % 10,
                     false => at * WRITERS + writer,
@@ -72,8 +72,8 @@ fn each_object_comes_out_once() {
     }
 }
 
-/// Counters change in place, without a lock: a change that comes to a store that was taken must be
-/// in what is read there.
+/// Counters change in place, without a lock: a change of a drained store must be in the objects
+/// that are read from it.
 #[test]
 fn no_increment_is_lost_or_counted_twice() {
     const INCREMENTS: i64 = 200_000;
@@ -101,7 +101,7 @@ fn no_increment_is_lost_or_counted_twice() {
     }
 }
 
-/// A list that is inserted as one comes out of one call.
+/// One call returns all objects of a list that was inserted as one.
 #[test]
 fn lists_are_not_torn() {
     let table = TermTable::new(TableType::OrderedSet, 1);
@@ -138,7 +138,7 @@ fn taking_waits_for_guards_and_can_be_given_up() {
     let taken = table.take_all().expect("memory does not fail");
     assert!(taken.when_at_rest().is_none(), "somebody may be in it");
     assert!(table.is_empty().unwrap());
-    // The fixation went to the new objects.
+    // The fixation stays with the table, and applies to the new objects.
     assert_eq!(table.insert(&new, &mut work), Ok(()));
     assert!(table.unfix());
     drop(table.take_all().expect("memory does not fail"));
@@ -147,7 +147,7 @@ fn taking_waits_for_guards_and_can_be_given_up() {
     assert!(table.is_empty().unwrap());
 }
 
-/// Whoever reads a moment of the table may do so for ever.
+/// Draining must not wait for readers of a moment, which may read for any time.
 #[test]
 fn taking_waits_for_no_moment() -> Result<(), Error> {
     for kind in ALL_TYPES {
@@ -169,7 +169,7 @@ fn taking_waits_for_no_moment() -> Result<(), Error> {
     Ok(())
 }
 
-/// A long list does not keep one guard, so taking counts it.
+/// A long list does not hold one guard throughout, so draining must wait for its end.
 #[test]
 fn taking_waits_for_long_lists() {
     const LONG: i64 = 2_000;

@@ -1,4 +1,4 @@
-//! Tables under many threads: what is promised to be one operation is one, for every reader.
+//! Tests of tables under many threads: every reader sees an atomic operation as a whole.
 
 use crate::common::{ALL_TYPES, TermTable, everything, objects, patiently};
 use ats::{CounterOp, TableType, Workspace};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 const TIME: Duration = Duration::from_millis(300);
 
-/// Runs the writers for a while and the readers as long as they write.
+/// Runs the writers for a while, and the readers as long as they write.
 fn race(writers: &[&(dyn Fn(u64) + Sync)], readers: &[&(dyn Fn() + Sync)]) {
     let done = AtomicBool::new(false);
     let done = &done;
@@ -44,7 +44,7 @@ fn insert_many(table: &TermTable, objects: &[Term]) {
     patiently(|| table.insert_many(objects.iter(), &mut Workspace::new()));
 }
 
-/// The second element of the only object of a key.
+/// Returns the second element of the only object of a key.
 fn version(table: &TermTable, key: i64) -> Option<i64> {
     let objects = objects(table, &Term::from(key));
     assert!(objects.len() <= 1, "{objects:?}");
@@ -59,13 +59,13 @@ fn lists_in_sets_are_seen_whole() {
             let objects: Vec<Term> = (0..40).map(|key| Term::from((key, round))).collect();
             insert_many(&table, &objects);
         };
-        // A reader that has seen a round under one key sees no older one under another.
+        // A reader that has seen a round under one key must see no older round under another.
         let read = || {
             let first = version(&table, 39);
             let second = version(&table, 0);
             assert!(second >= first, "{first:?}, then {second:?}");
         };
-        // Keys in between come and go, so that the structure changes.
+        // Other keys are inserted and deleted, so that the structure changes.
         let disturb = |round: u64| {
             let object = Term::from((Term::try_from(round as f64 + 0.5).expect("finite"), 1));
             patiently(|| table.insert(&object, &mut Workspace::new()));
@@ -80,7 +80,8 @@ fn lists_in_sets_are_seen_whole() {
 fn lists_in_bags_are_seen_whole() {
     for kind in ALL_TYPES.into_iter().filter(|kind| kind.is_bag()) {
         let table = TermTable::new(kind, 1);
-        // Three objects of one key, and one of another; two writers with different objects.
+        // Each list has three objects of one key, and one of another. Two writers insert different
+        // objects.
         let add = |mine: i64| {
             let objects: Vec<Term> = [(1, mine), (2, mine), (1, mine + 1), (1, mine + 2)]
                 .map(Term::from)

@@ -1,4 +1,5 @@
-//! Types of all forms and attributes of `serde` as values: whatever is taken is read as it was.
+//! Tests of types of all forms and attributes of `serde` as values: an accepted value is read
+//! unchanged.
 
 use ats::map::take_part;
 use ats::{OrderedMap, Serde, Value, ValueBytes};
@@ -12,7 +13,7 @@ trait Type: Clone + Debug + PartialEq + Serialize + DeserializeOwned {}
 
 impl<T: Clone + Debug + PartialEq + Serialize + DeserializeOwned> Type for T {}
 
-/// Checks that a value is read as it was if it is taken, else returns the reason.
+/// Checks that an accepted value is read unchanged, or returns the reason for its refusal.
 #[track_caller]
 fn refusal<T: Type>(value: &T) -> Option<String> {
     let mut bytes = ValueBytes::default();
@@ -142,8 +143,8 @@ impl<T: Clone> From<Converted<T>> for (T, u8) {
     }
 }
 
-/// Checks all forms of a type around another one. What holds others without their tag does not take
-/// everything, so `is_plain` tells if it takes this.
+/// Checks all forms of a type around another type. Forms that hold the inner value without its tag
+/// do not accept every type; `is_plain` tells whether they accept this one.
 fn around<T: Type>(inner: &T, is_plain: bool) {
     let one = || inner.clone();
     is_kept(one());
@@ -242,7 +243,7 @@ fn around<T: Type>(inner: &T, is_plain: bool) {
     }
 }
 
-/// Checks forms around forms.
+/// Checks forms inside other forms.
 fn check<T: Type>(inner: T) {
     let rest = BTreeMap::from([("b".to_string(), inner.clone())]);
     around(&External::Newtype(inner.clone()), true);
@@ -265,7 +266,7 @@ fn forms_within_forms() {
 fn types_of_std_and_others() {
     around(&(), true);
     around(&serde_json::Value::Null, true);
-    // `serde` cannot keep numbers of 16 bytes until it knows the variant.
+    // `serde` cannot buffer numbers of 16 bytes until it knows the variant.
     around(&(u128::MAX, i128::MIN, 1_u128), false);
     let numbers = (
         1_u8,
@@ -319,7 +320,7 @@ proptest! {
         prop_assert_eq!((read.to_bits(), narrow.to_bits()), (bits, (float as f32).to_bits()));
     }
 
-    /// Bytes that nobody has encoded are refused or read, and nothing else happens.
+    /// Arbitrary bytes are refused or decoded, and cause no panic.
     #[test]
     fn any_bytes_are_read(bytes in prop::collection::vec(
         prop_oneof![0..23_u8, 62..66_u8, 126..130_u8], 0..30,

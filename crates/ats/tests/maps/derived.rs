@@ -1,4 +1,4 @@
-//! Derived keys and values.
+//! Tests of derived keys and values.
 
 use ats::{Key, KeyBytes, OrderedMap, Value};
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! Maps on disk.
+//! Tests of maps on disk.
 
 use crate::model::removed_keys;
 use ats::{AsValue, DiskBatch, DiskMap, Value, ValueBytes};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// A directory that is removed in the end.
+/// A directory that is removed when this is dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -185,8 +185,8 @@ proptest! {
     }
 }
 
-/// A walk over what was removed neither recurses nor takes long, nor does a queue whose first keys
-/// are gone.
+/// A walk over many removed keys neither recurses nor takes long, nor does a queue whose first keys
+/// are removed.
 #[test]
 fn removed_keys_are_passed() -> Result<(), Error> {
     let (folder, keys) = (Folder::new(), removed_keys());
@@ -287,7 +287,7 @@ fn bytes_of_other_types_are_corrupt() -> Result<(), Error> {
         Err(Error::Corrupt(what)) => what.contains(text),
         _ => false,
     };
-    // A walk goes on behind what it cannot read.
+    // A walk continues after a pair that cannot be decoded.
     let items: Vec<_> = map.iter().collect();
     assert!(matches!(
         items[..],
@@ -303,7 +303,7 @@ fn bytes_of_other_types_are_corrupt() -> Result<(), Error> {
     ));
     let back: Vec<_> = map.iter().rev().collect();
     assert!(back.iter().rev().eq(&items));
-    // What cannot be read is not removed either, unless it need not be read.
+    // A pair that cannot be decoded is removed only by calls that do not read it.
     assert_eq!(map.pop_last()?, Some((4, false)));
     assert!(matches!(map.last(), Err(Error::Corrupt(_))));
     assert!(matches!(map.pop_last(), Err(Error::Corrupt(_))));
@@ -316,7 +316,7 @@ fn bytes_of_other_types_are_corrupt() -> Result<(), Error> {
     Ok(())
 }
 
-/// A number by hand, of which 13 is not read.
+/// A number with a manual implementation that cannot decode 13.
 #[derive(Clone, Debug, PartialEq)]
 struct Lucky(u8);
 
@@ -359,7 +359,7 @@ fn what_would_not_be_read_is_an_error() -> Result<(), Error> {
             assert!(matches!(refusal, Err(Error::Refused(_))), "{refusal:?}");
         }
     }
-    // Those that are merged may each be read.
+    // Each of the two values can be decoded, but not their sum.
     map.merge(1, Lucky(12))?;
     assert_eq!(map.get(1), Err(Error::Merge));
     map.merge(3, Lucky(3))?;

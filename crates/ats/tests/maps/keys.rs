@@ -1,4 +1,4 @@
-//! The bytes of keys: their order is that of the keys, and they tell the key.
+//! Tests of the bytes of keys: they have the order of the keys, and determine the key.
 
 use ats::{AsKey, AsValue, DiskBatch, Key, KeyBytes, KeyReader, OrderedMap, Value, ValueBytes};
 use proptest::prelude::*;
@@ -13,7 +13,7 @@ fn bytes<K>(key: &impl AsKey<K>) -> KeyBytes {
     bytes
 }
 
-/// Checks the rules for two keys that have this order.
+/// Checks the rules for two keys in this order.
 fn check_order<K: Key + Debug>(one: &K, other: &K, order: Ordering) {
     let (first, second) = (bytes(one), bytes(other));
     assert_eq!(first.cmp(&second), order, "{one:?}, {other:?}");
@@ -23,7 +23,7 @@ fn check_order<K: Key + Debug>(one: &K, other: &K, order: Ordering) {
         let mut reader = KeyReader::new(bytes.as_slice());
         let read = K::decode(&mut reader).expect("what was encoded is decoded");
         assert!(reader.is_at_end());
-        // Not by `==`, since NaNs are keys.
+        // The comparison cannot use `==`, since NaNs are keys.
         assert_eq!(format!("{read:?}"), format!("{key:?}"));
     }
 }
@@ -34,7 +34,7 @@ fn check<K: Key + Ord + Debug>(one: &K, other: &K) {
     check_order(one, one, Ordering::Equal);
 }
 
-/// Numbers, of which many are small or at an end.
+/// Generates numbers, many of which are small or at an end of the range.
 macro_rules! numbers {
     ($($test:ident $type:ident;)*) => {
         $(fn $test() -> impl Strategy<Value = $type> {
@@ -70,7 +70,7 @@ numbers! {
     any_isize isize;
 }
 
-/// Texts of few bytes that matter, so that many have a beginning in common.
+/// Generates texts of a few special bytes, so that many have a common prefix.
 fn text() -> impl Strategy<Value = String> {
     let chars = prop::sample::select(vec![
         '\0',
@@ -89,7 +89,7 @@ fn byte_string() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(prop_oneof![special, any::<u8>()], 0..6)
 }
 
-/// All floats, by their bits.
+/// Generates all floats, by their bits.
 fn float() -> impl Strategy<Value = f64> {
     let special = vec![
         0.0,
@@ -167,7 +167,7 @@ proptest! {
         check(&time(times.0), &time(times.1));
     }
 
-    /// Bytes that nobody has encoded are refused or read, and nothing else happens.
+    /// Arbitrary bytes are refused or decoded, and cause no panic.
     #[test]
     fn any_bytes_are_read(bytes in byte_string()) {
         let _ = <Nested>::decode(&mut KeyReader::new(&bytes));
@@ -241,7 +241,7 @@ fn prefixes_are_ranges() {
     assert_eq!(bytes.prefix([255, 255]).count(), 1);
 }
 
-/// A byte of another crate that stands for a byte.
+/// A type of another crate that stands for a byte.
 struct Byte(u8);
 
 impl AsKey<u8> for Byte {
@@ -250,7 +250,7 @@ impl AsKey<u8> for Byte {
     }
 }
 
-/// Checks that everything that stands for a key and for what consists of it has the same bytes.
+/// Checks that all types that stand for a key, or for a key with it as a part, have the same bytes.
 fn check_forms<K: Key + Clone>(key: &K) {
     fn same<K: Key>(key: &K, others: &[&dyn AsKey<K>]) {
         for other in others {
@@ -329,7 +329,7 @@ fn references_stand_for_keys() {
     assert_eq!(keys, [vec![1, 0, 3], vec![1, 1], vec![2]]);
 }
 
-/// A text by hand that forgets its end.
+/// A text with a manual implementation that forgets its end.
 struct Endless(&'static str);
 
 impl AsKey<String> for Endless {
@@ -338,7 +338,7 @@ impl AsKey<String> for Endless {
     }
 }
 
-/// A key and a value by hand that reads even numbers only.
+/// A key and a value with a manual implementation that decodes only even numbers.
 #[derive(Clone, Debug, PartialEq)]
 struct Even(u8);
 

@@ -1,4 +1,4 @@
-//! Maps do what those of the standard library do.
+//! Tests of maps against the maps of the standard library.
 
 use ats::{HashMap, Key, OrderedMap};
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::ops::Bound;
 
-/// An operation, of which keys are numbers of a list.
+/// An operation; its keys are indices of a list.
 #[derive(Clone, Debug)]
 enum Op {
     Insert(usize, String),
@@ -62,7 +62,7 @@ fn joined(earlier: String, later: &str) -> String {
     earlier + later
 }
 
-/// The operations that both kinds of maps have.
+/// Checks the operations of both kinds of maps.
 macro_rules! check_shared {
     ($map:expr, $model:expr, $keys:expr, $op:expr) => {{
         let (map, model, key) = (&$map, &mut $model, |at: &usize| $keys[*at].clone());
@@ -138,7 +138,7 @@ macro_rules! check_shared {
     }};
 }
 
-/// The pairs of a model in a range, of which the standard library refuses some.
+/// Returns the pairs of a model in a range; the standard library refuses some ranges.
 fn expected<K: Ord + Clone>(
     model: &BTreeMap<K, String>,
     low: &Bound<K>,
@@ -324,7 +324,7 @@ fn a_large_map_is_read_from_both_ends_piece_by_piece() {
     );
 }
 
-/// Records that are not counted in one go.
+/// The records are too many to be counted under one guard.
 #[test]
 fn many_records_of_a_moment_are_counted() {
     let map: OrderedMap<u32, u32> = (0..10_000).map(|n| (n, n + 1)).collect();
@@ -344,13 +344,13 @@ fn many_records_of_a_moment_are_counted() {
     );
 }
 
-/// The number of keys that tests of walks remove: `ATS_REMOVED_KEYS`, or not so many.
+/// Returns the number of keys that tests of walks remove: `ATS_REMOVED_KEYS`, or a smaller number.
 pub(crate) fn removed_keys() -> u32 {
     let told = std::env::var("ATS_REMOVED_KEYS");
     told.map_or(100_000, |told| told.parse().expect("it is a number"))
 }
 
-/// A walk over what was removed neither recurses nor takes long.
+/// A walk over many removed keys neither recurses nor takes long.
 #[test]
 fn removed_keys_are_passed_while_a_snapshot_keeps_them() {
     let keys = removed_keys();

@@ -1,4 +1,4 @@
-//! Maps and values by way of `serde`.
+//! Tests of maps and values with `serde`.
 
 use ats::{HashMap, OrderedMap, Serde};
 use std::collections::BTreeMap;

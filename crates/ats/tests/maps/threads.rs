@@ -1,4 +1,4 @@
-//! Maps that many threads change.
+//! Tests of maps that many threads change.
 
 use ats::{HashMap, OrderedMap};
 use std::collections::BTreeSet;
@@ -25,7 +25,7 @@ fn in_threads<T: Send>(run: impl Fn(u64) -> T + Sync) -> Vec<T> {
     })
 }
 
-/// Whatever keys and values are, since a map has bytes of them.
+/// Maps are `Send` and `Sync` for all types of keys and values, since they store only bytes.
 #[test]
 fn maps_go_from_thread_to_thread() {
     fn check<T: Send + Sync>(_: &T) {}
@@ -101,7 +101,8 @@ fn one_thread_makes_the_value() {
     }
 }
 
-/// A reader that has seen a part of a batch finds the rest, and a snapshot sees all of it or none.
+/// A reader that has seen a part of a batch finds the rest, and a snapshot shows all of a batch or
+/// none.
 #[test]
 fn batches_are_seen_as_a_whole() {
     let map: OrderedMap<u64, u64> = OrderedMap::new();
@@ -128,7 +129,8 @@ fn batches_are_seen_as_a_whole() {
     });
 }
 
-/// Walks meet what is there throughout exactly once, in order, and nothing that never is.
+/// A walk visits keys that are present throughout exactly once, in order, and no keys that are
+/// absent throughout.
 #[test]
 fn walks_meet_what_stays() {
     let map: OrderedMap<u64, u64> = OrderedMap::new();
@@ -174,8 +176,7 @@ fn walks_meet_what_stays() {
     });
 }
 
-/// Closures, and code in the middle of a walk, use the same map.
-/// Batches and clears are one step each, so a moment has all keys of a batch or none.
+/// Batches and clears are atomic, so a moment has all keys of a batch or none.
 #[test]
 fn a_map_is_cleared_at_one_moment() {
     fn check(
@@ -215,8 +216,7 @@ fn a_map_is_cleared_at_one_moment() {
     );
 }
 
-/// No key that is there when a clear begins is there when it has returned, and none is lost that is
-/// inserted afterwards.
+/// A clear removes all keys that are present when it begins, and no key that is inserted after it.
 #[test]
 fn what_is_inserted_after_a_clear_stays() {
     let (ordered, hash) = (OrderedMap::<u64, u64>::new(), HashMap::<u64, u64>::new());
@@ -246,7 +246,7 @@ fn what_is_inserted_after_a_clear_stays() {
     });
 }
 
-/// Walks, moments and memory of a map that is cleared meanwhile.
+/// Walks, moments and the memory figure are right after the map was cleared.
 #[test]
 fn iterators_and_snapshots_outlive_a_clear() {
     let pairs = || (0..100_000_u64).map(|n| (n, n));
@@ -266,7 +266,7 @@ fn iterators_and_snapshots_outlive_a_clear() {
     assert!(hash.is_empty());
     ordered.insert(70_000, 1);
     hash.insert(70_000, 1);
-    // The pieces that were read, and what came later.
+    // The walk returns the pieces that it has read before, and later keys.
     let left: Vec<_> = low.collect();
     assert!(left.len() < 1_000, "{}", left.len());
     assert_eq!(left.last(), Some(&(70_000, 1)));
@@ -317,8 +317,8 @@ fn iterators_outlive_what_others_remove() {
     assert_eq!(map.len(), 0);
 }
 
-/// While threads insert five pairs as one all the time, a count finds all of them or none, and the
-/// key at a place has so many below it.
+/// A count includes all pairs of a batch or none, and `nth` finds the last counted key, while
+/// threads insert batches of five pairs.
 #[test]
 fn counts_have_batches_whole() {
     let map = OrderedMap::<u64, u64>::new();

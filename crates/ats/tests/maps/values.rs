@@ -1,4 +1,4 @@
-//! The bytes of values tell the value.
+//! Tests of the bytes of values: they determine the value.
 
 use ats::{HashMap, Value, ValueBytes};
 use proptest::prelude::*;
@@ -36,7 +36,7 @@ proptest! {
         check((Some(bytes), (numbers.0, text), [numbers.2; 3]));
     }
 
-    /// Bytes that nobody has encoded are refused or read, and nothing else happens.
+    /// Arbitrary bytes are refused or decoded, and cause no panic.
     #[test]
     fn any_bytes_are_read(bytes in prop::collection::vec(any::<u8>(), 0..20)) {
         let _ = <(String, Vec<u8>)>::decode(&bytes);

@@ -1,4 +1,4 @@
-//! Short histories of a few threads, to be checked for linearizability.
+//! Short histories of a few threads, which tests check for linearizability.
 
 use crate::checker::{Clock, Event};
 use fastrand::Rng;
@@ -7,8 +7,8 @@ use std::sync::Barrier;
 const THREADS: u64 = 3;
 const CALLS: u64 = 6;
 
-/// The calls of the threads at the same time. `call` makes one call that a number chooses, with a
-/// value that no other call of the history has.
+/// Returns the concurrent calls of several threads. `call` makes the call that a random number
+/// selects, with a value that no other call of the history has.
 pub(crate) fn history<O: Send>(
     round: u64,
     call: impl Fn(&Clock, u64, i64) -> Event<O> + Sync,

@@ -23,7 +23,7 @@ pub(crate) const ALL_TYPES: [TableType; 6] = [
     TableType::OrderedDuplicateBag,
 ];
 
-/// A table on a store of bytes.
+/// Returns a table on a store of bytes.
 pub(crate) fn on_store(
     store: impl Store + 'static,
     kind: TableType,
@@ -41,13 +41,13 @@ pub(crate) fn on_store(
     )
 }
 
-/// A table on the plain B-tree.
+/// Returns a table on the plain B-tree.
 pub(crate) fn portable(kind: TableType, key_position: usize) -> TermTable {
     on_store(BTreeStore::new(), kind, key_position)
 }
 
-/// A table for a round of a test of histories: some are compressed, and some on a store of bytes,
-/// in memory or on disk.
+/// Returns a table for a round of a test of histories: some are compressed, and some are on a store
+/// of bytes, in memory or on disk.
 pub(crate) fn of_round(kind: TableType, round: u64) -> TermTable {
     match round % 8 {
         1 => portable(kind, 1),
@@ -64,7 +64,7 @@ pub(crate) fn same_key(kind: TableType, a: &Term, b: &Term) -> bool {
     }
 }
 
-/// The objects of a key, oldest first.
+/// Returns the objects of a key, oldest first.
 pub(crate) fn objects(table: &TermTable, key: &Term) -> Vec<Term> {
     let guard = ats::pin();
     let found = table
@@ -73,7 +73,7 @@ pub(crate) fn objects(table: &TermTable, key: &Term) -> Vec<Term> {
     found.map_or(Vec::new(), |found| found.to_terms())
 }
 
-/// All objects in the order of a scan.
+/// Returns all objects in the order of a scan.
 pub(crate) fn everything(table: &TermTable) -> Vec<Term> {
     let guard = ats::pin();
     let mut all = Vec::new();
@@ -85,7 +85,7 @@ pub(crate) fn everything(table: &TermTable) -> Vec<Term> {
     all
 }
 
-/// Calls an operation until no batch is in its way.
+/// Repeats an operation while it is [`Error::Busy`].
 pub(crate) fn patiently<R>(mut operation: impl FnMut() -> Result<R, Error>) -> R {
     loop {
         match operation() {
@@ -96,8 +96,8 @@ pub(crate) fn patiently<R>(mut operation: impl FnMut() -> Result<R, Error>) -> R
     }
 }
 
-/// Waits until `done`: for what is freed in the background, which other tests of the program can
-/// delay.
+/// Waits until `done` returns `true`. Memory is freed in the background, which other tests of the
+/// program can delay.
 pub(crate) fn soon(mut done: impl FnMut() -> bool) -> bool {
     for _ in 0..2000 {
         if done() {

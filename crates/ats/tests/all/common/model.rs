@@ -1,4 +1,4 @@
-//! Tables as a list of objects: slow and obvious.
+//! A model of tables: a list of objects, slow and obvious.
 
 use super::same_key;
 use ats::{Error, Integer, TableType};
@@ -16,7 +16,7 @@ pub(crate) struct Count {
 /// The content that a table of one type must have: its objects, oldest first.
 pub(crate) struct Model {
     pub(crate) kind: TableType,
-    /// From 0.
+    /// The index of the key in objects, from 0.
     pub(crate) key_index: usize,
     pub(crate) objects: Vec<Term>,
     pub(crate) fixed: usize,
@@ -62,7 +62,7 @@ impl Model {
         with_key.cloned().collect()
     }
 
-    /// The keys in the order of their first objects.
+    /// Returns the keys in the order of their first objects.
     pub(crate) fn keys(&self) -> Vec<Term> {
         let mut keys: Vec<Term> = Vec::new();
         for object in &self.objects {
@@ -129,7 +129,8 @@ impl Model {
         }
     }
 
-    /// The object to be changed: that of the key, or the default one with the key put in.
+    /// Returns the object to be changed: the object of the key, or the default object with this
+    /// key.
     fn object_or(&self, key: &Term, default: Option<&Term>) -> Result<Option<Vec<Term>>, Error> {
         if let Some(default) = default {
             self.check(default)?;
@@ -215,12 +216,12 @@ impl Model {
     }
 }
 
-/// The value of an integer term of up to 127 bits.
+/// Returns the value of an integer term of up to 127 bits.
 fn number(term: &Term) -> Option<i128> {
     value(&Integer::from_term(term)?)
 }
 
-/// The value of an integer of up to 127 bits.
+/// Returns the value of an integer of up to 127 bits.
 pub(crate) fn value(integer: &Integer) -> Option<i128> {
     integer.with_parts(|parts| match parts {
         Ok(small) => Some(i128::from(small)),

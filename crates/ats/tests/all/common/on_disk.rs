@@ -12,10 +12,10 @@ pub(crate) use directory::Directory;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-/// A store so small that memtables are written and runs merged all the time. It is opened anew now
-/// and then.
+/// A store that is so small that it writes memtables and compacts runs all the time. It is reopened
+/// now and then.
 struct OnDisk {
-    /// Nothing while it is opened anew.
+    /// The open store; `None` while it is reopened.
     store: RwLock<Option<Open>>,
     directory: Directory,
     is_bag: bool,
@@ -73,8 +73,7 @@ impl OnDisk {
         self.read(|store| read(store.bags().expect("it is that of a bag")))
     }
 
-    /// Does what threads in the background would do, so that it happens at the same places each
-    /// time.
+    /// Does the work of the background threads, so that it happens at the same places in each run.
     fn work(&self) {
         let changes = self.changes.fetch_add(1, Ordering::Relaxed);
         let flushed = self.open(|open| match changes % 20 {
@@ -183,7 +182,7 @@ impl Bags for OnDisk {
     }
 }
 
-/// A table on disk.
+/// Returns a table on disk.
 pub(crate) fn on_disk(kind: TableType, key_position: usize) -> TermTable {
     on_store(OnDisk::new(kind.is_bag()), kind, key_position)
 }
