@@ -10,14 +10,6 @@ set -u
 
 # ----- settings of the check of prose -----
 
-# Exceptions, for folders that are still to be mended: the folder, its bad first words and its
-# blocks with the noun that are allowed. Delete a line, or lower its numbers, when the folder is
-# mended.
-LIMITS='
-crates/ats 61 148
-crates/ats/tests 28 42
-'
-
 # A comment that begins with one of these has no subject yet: "Whether it is over" instead of
 # "Returns `true` if it is over".
 FIRST='Of As To For That Those It Its None What Whatever Where In By With This These They Them Who
@@ -58,8 +50,8 @@ prose() {
     done
     # shellcheck disable=SC2086 # A list of words.
     find_files ${written:-.} -- -name '*.rs' -o -name '*.erl' -o -name '*.hrl' |
-        xargs awk -v verbose="$verbose" -v limits="$(echo $LIMITS)" \
-            -v first="$(echo $FIRST)" -v gone="$(echo $GONE)" '
+        xargs awk -v verbose="$verbose" -v first="$(echo $FIRST)" \
+            -v gone="$(echo $GONE)" '
 # The folder that a file counts for: a crate, or two levels of all others; tests on their own.
 function part_of(path,    folders, part) {
     split(path, folders, "/")
@@ -100,11 +92,6 @@ BEGIN {
         split(words[i], pair, ":")
         new_word[pair[1]] = pair[2]
     }
-    n = split(limits, words)
-    for (i = 1; i < n; i += 3) {
-        most_bad[words[i]] = words[i + 1]
-        most_nouns[words[i]] = words[i + 2]
-    }
 }
 FNR == 1 {
     look()
@@ -124,15 +111,12 @@ FNR == 1 {
 END {
     look()
     for (part in blocks) {
-        tests = part ~ /^test\/|\/tests$/
-        allowed = part in most_bad ? most_bad[part] : tests ? 5 : 0
-        allowed_nouns = int(blocks[part] / (tests ? 20 : 40))
-        if (part in most_nouns) allowed_nouns = most_nouns[part]
-        wrong = bad[part] > allowed || nouns[part] > allowed_nouns
+        allowed_nouns = int(blocks[part] / 40)
+        wrong = bad[part] > 0 || nouns[part] > allowed_nouns
         failed += wrong
         line = sprintf("%s: %d blocks, %d bad first words, %d with the noun \"what\"", part,
             blocks[part], bad[part], nouns[part])
-        if (wrong) line = line ", which is more than " allowed " and " allowed_nouns
+        if (wrong) line = line ", which is more than 0 and " allowed_nouns
         print line | "sort"
         all += blocks[part]
         all_bad += bad[part]
