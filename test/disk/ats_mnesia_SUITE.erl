@@ -172,7 +172,7 @@ walk_and_write(Step, Name, Key, Most) when Most > 0 ->
 write_before(Name, Key) when Key > 0 -> mnesia:write(Name, #person{key = -Key, value = 0}, write);
 write_before(_Name, _Key) -> ok.
 
-%% In the order of the keys a walk up has passed those that it writes.
+%% A walk up in the order of the keys has passed the keys that it writes.
 expected_keys(ordered_set, first) -> lists:seq(1, 50);
 expected_keys(_Type, _First) -> lists:seq(-50, -1) ++ lists:seq(1, 50).
 

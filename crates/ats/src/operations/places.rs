@@ -1,7 +1,7 @@
 //! Objects by their place in the order of the keys.
 //!
 //! A tree whose nodes know the number of their objects finds a place, as of one moment, in
-//! microseconds. So a call first tries to find the place [at once](ats_mem::Ordered::skip_at_once).
+//! microseconds. So a call first tries to find the place [at once](ats_mem::Records::skip_at_once).
 //! If counts are missing, the call has the tree count, in slices, which change only the counts, and
 //! tries again. Writers may invalidate counts as fast as they are made, and lists may be in
 //! progress all the time. Then the call begins a query and walks over the objects of its moment.
