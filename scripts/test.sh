@@ -400,22 +400,23 @@ interrupted() {
     exit 130
 }
 trap interrupted INT TERM HUP
-programs="" suites="" nodes="" alone=""
+programs="" suites="" nodes="" others="" alone=""
 for part; do
     case $part in
         quick) programs="units" suites="built contract" ;;
         usual) programs="$programs rust built smoke" suites="$suites built erlang" ;;
         deep)
-            programs="models $programs stops"
+            programs="models $programs stops schedules counts"
             suites="$suites built long"
-            nodes="users schedules built ra cluster mnesia programs otp otp27 musl counts report"
+            nodes="built ra cluster"
+            others="users built mnesia programs otp otp27 musl report"
             alone="timing"
             ;;
         check) suites="check $suites" ;;
         *) echo "scripts/test.sh: there is no part $part" >&2 && exit 2 ;;
     esac
 done
-case " $programs $suites $nodes " in
+case " $programs $suites $nodes $others " in
     *" built "*)
         build &
         running_rows=" $!"
@@ -424,6 +425,7 @@ esac
 begin "$programs"
 begin "$suites"
 begin "$nodes"
+begin "$others"
 wait
 begin "$alone"
 wait

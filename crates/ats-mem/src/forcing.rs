@@ -4,8 +4,8 @@
 #[cfg(feature = "forcing")]
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// An adaptation that is forced after a write, by `Records::force_adaptation`, which stores have with
-/// the feature `forcing`.
+/// An adaptation that is forced after a write, by `Records::force_adaptation`, which stores have
+/// with the feature `forcing`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forced {
     /// A part is split in two.
