@@ -256,7 +256,7 @@ names_that_look_alike(Config) ->
      || {Name, Metrics} <- Families, Labels <- [[L || {L, _} <- Metrics]]],
     Writes = [{Label, N} || {[{table, Label}], N} <- proplists:get_value(<<"ats_disk_writes">>,
                                                                          Families)],
-    %% The two funs are one.
+    %% The two funs are written alike, so their tables have one series.
     ?assertEqual(length(Names) - 1, length(Writes)),
     ?assertEqual(length(Names), lists:sum([N || {_, N} <- Writes])),
     [?assert(lists:keymember(Label, 1, Writes), Label)

@@ -569,8 +569,8 @@ impl Store for BagStore {
                 End::First => self.atomic.claim(may_block, end, &key)?,
                 End::Last => self.atomic.claim(may_block, end, &end_of(&key))?,
             };
-            // Another writer may have been faster. From here on none is, and none writes beyond the
-            // key.
+            // Another writer may have changed the end of the table before the claim. None changes
+            // it from here on.
             let Some((same, group)) = self.end(may_block, end)?.filter(|(found, _)| *found == key)
             else {
                 continue;

@@ -22,7 +22,8 @@ pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
         }
         at += 8;
     }
-    // Fewer than eight bytes are left. The last eight have them, behind bytes that are equal.
+    // Fewer than eight bytes are left. The last eight bytes are compared once more: those that were
+    // compared before are equal.
     if let Some(bits) = len.checked_sub(8).and_then(differ) {
         return len.min(len - 8 + (bits.trailing_zeros() / 8) as usize);
     }

@@ -20,7 +20,7 @@ pub fn wake_one(word: *const AtomicU32) {
     system::wake(word, 1);
 }
 
-/// Wakes all threads that sleep on the word at this address, which is only a name, as in
+/// Wakes all threads that sleep on the word at this address. The word may have been freed: see
 /// [`wake_one`].
 pub fn wake_all(word: *const AtomicU32) {
     system::wake(word, i32::MAX);

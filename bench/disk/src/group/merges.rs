@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 /// The number of operands that are appended to one key.
 const OPERANDS_COUNT: u64 = 50_000;
 
-/// Bytes of each.
+/// Bytes of each operand.
 const OPERAND_BYTES: usize = 72;
 
-/// Adds to random ones of many counters, and compares all of them with sums that are kept beside.
+/// Increments random counters, reads them, and compares them with sums in an array.
 pub(super) fn run(task: &Task) -> Outcome<()> {
     let limit = Duration::from_secs(task.sizes.limit_seconds);
     let counters = task.sizes.records / 5;

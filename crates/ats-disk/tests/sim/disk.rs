@@ -218,8 +218,8 @@ impl Disk {
         pending.any(|pending| pending.action.directory() == Some(directory))
     }
 
-    /// Takes the pending actions of a file off the list. Those that `kept` says become durable; it
-    /// is asked with how many there were before.
+    /// Removes the pending actions of a file from the list. An action becomes durable if `kept`
+    /// returns `true` for the number of earlier actions of the file.
     pub(crate) fn sync(&mut self, file: FileId, kept: impl Fn(usize) -> bool) {
         self.settle(|action| !action.is_name() && action.file() == file, kept);
     }

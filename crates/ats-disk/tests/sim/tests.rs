@@ -305,7 +305,7 @@ fn an_end_of_the_process_leaves_all_that_was_written() {
     let file = next.open(&path("a")).expect("it is there");
     assert_eq!(content(&*file), b"12");
     assert_eq!(survives(&next, Survival::Nothing), of([("a", b"1")]));
-    // An image for another machine has the same.
+    // A machine that begins with an image of the disk has its pending writes.
     let other = SimFs::new(Survival::Process.image(&next.disk()));
     let file = other.open(&path("a")).expect("it is there");
     assert_eq!(survives(&other, Survival::Nothing), of([("a", b"1")]));

@@ -201,7 +201,7 @@ fn what_is_in_memory_is_read_and_what_is_on_disk_is_not() {
     assert_eq!(put_at_once(&store, b"k", b"v", Durability::System), Ok(()));
     assert_eq!(get_at_once(&store, b"k"), Ok(Some(b"v".to_vec())));
     store.close().expect("closed");
-    // A file system that cannot tell which bytes are in memory.
+    // The file system of this store cannot tell which bytes are in memory.
     let options = Options {
         file_system: watch_blocking(&Arc::default()),
         background: false,

@@ -332,7 +332,8 @@ impl<R: Release> Root<R> {
         let mut bound = bound;
         loop {
             let (place, order, end) = self.place_below(bound, guard);
-            // Even a bound that is the upper fence of the leaf begins like the keys there.
+            // The bound may be the upper fence of the leaf. Fences share the prefix of the keys
+            // in the leaf, too.
             let inside = bound.unwrap_or_default();
             for index in (0..end).rev() {
                 let met = self.meet(place.hanging(), &order, index, inside, guard, will_do);

@@ -42,7 +42,7 @@ pub enum Written {
     Object,
     /// An operand that is an object if it is alone.
     Present,
-    /// An operand that may count as missing if it is alone.
+    /// An operand that is an object, or a missing one, if it is alone: the merge decides.
     Unknown,
 }
 
