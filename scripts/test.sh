@@ -34,12 +34,13 @@ export CARGO_PROFILE_DEV_OPT_LEVEL=1 CARGO_PROFILE_DEV_DEBUG=0
 # `limited SECONDS COMMAND...` ends a command that takes too long: a test that hangs must not hang
 # the caller of this script. The limits are generous, because compiling counts too, and so does the
 # other rows. A signal that ends a row also ends the command that runs in it.
+niceness=0
 limited() {
     if command -v timeout >/dev/null 2>&1; then
-        timeout -k 10 "$@" &
+        nice -n "$niceness" timeout -k 10 "$@" &
     else
         shift
-        "$@" &
+        nice -n "$niceness" "$@" &
     fi
     running=$!
     trap 'kill "$running"; exit 143' TERM
@@ -271,7 +272,7 @@ try() {
 }
 
 check_stage() {
-    scripts/check.sh
+    limited 3000 scripts/check.sh
 }
 
 # ----- counting -----
@@ -357,11 +358,13 @@ count_work() {
         print int(60 * (parts[1] + parts[3]) + parts[2] + parts[4]) }' "$logs/$name.times")
 }
 
-# A row of stages, in which the word `built` stands before those that need what `build` makes.
+# A row of stages, in which the word `built` stands before those that need what `build` makes. The
+# others make way for it, since the longest rows wait for it.
 row() {
+    niceness=10
     for name in $1; do
         case $name in
-            built) await_build ;;
+            built) await_build && niceness=0 ;;
             *) stage "$name" ;;
         esac
     done
@@ -372,6 +375,7 @@ await_build() {
         sleep 1
     done
     export ATS_RELEASE="$PWD/_build/default/lib/ats"
+    # The tests of crates may have built the command.
     [ ! -x "$target/debug/ats" ] || export ATS_COMMAND="$(realpath "$target/debug/ats")"
 }
 
@@ -382,12 +386,11 @@ begin() {
     running_rows="$running_rows $!"
 }
 
-# What stages want that must not be built by two of them at the same time: the application, the one
-# that tests force tables of, and the command.
+# Builds the application, and the one that tests force tables of, before stages that use them: two
+# stages must not build them at the same time.
 build() {
     limited 1800 rebar3 as test compile >"$logs/build-test.log" 2>&1 || cat "$logs/build-test.log"
-    (limited 1800 rebar3 compile && limited 1200 cargo build --workspace --locked --bins) \
-        >"$logs/build.log" 2>&1 || cat "$logs/build.log"
+    limited 1800 rebar3 compile >"$logs/build.log" 2>&1 || cat "$logs/build.log"
     touch "$logs/built"
 }
 
@@ -409,8 +412,8 @@ for part; do
             programs="models $programs stops schedules counts"
             suites="$suites built long"
             nodes="built ra cluster"
-            others="users built mnesia programs otp otp27 musl report"
-            alone="timing"
+            others="built mnesia programs otp otp27 musl users report"
+            alone="built timing"
             ;;
         check) suites="check $suites" ;;
         *) echo "scripts/test.sh: there is no part $part" >&2 && exit 2 ;;
