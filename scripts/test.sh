@@ -14,9 +14,9 @@
 #
 # Rows of stages run beside each other, because much of what tests and compilers do keeps one
 # processor busy or waits. The rows of a whole run are about equally long. They begin with stages
-# that need nothing but cargo, while the application is built. Stages that measure time come after
-# the rows, alone. Behind each stage stands how long it took, and how much of that a processor has
-# worked for it.
+# that need nothing but cargo, and make way for the build of the application, which the others wait
+# for. Stages that measure time come after the rows, alone. Behind each stage stands how long it
+# took, and how much of that a processor has worked for it.
 set -u
 cd "$(dirname "$0")/.."
 
@@ -34,13 +34,12 @@ export CARGO_PROFILE_DEV_OPT_LEVEL=1 CARGO_PROFILE_DEV_DEBUG=0
 # `limited SECONDS COMMAND...` ends a command that takes too long: a test that hangs must not hang
 # the caller of this script. The limits are generous, because compiling counts too, and so does the
 # other rows. A signal that ends a row also ends the command that runs in it.
-niceness=0
 limited() {
     if command -v timeout >/dev/null 2>&1; then
-        nice -n "$niceness" timeout -k 10 "$@" &
+        timeout -k 10 "$@" &
     else
         shift
-        nice -n "$niceness" "$@" &
+        "$@" &
     fi
     running=$!
     trap 'kill "$running"; exit 143' TERM
@@ -93,7 +92,7 @@ stops_stage() {
 # that tries all interleavings with a few switches, and what weak memory makes of them. It needs a
 # build of its own, kept apart so that neither build undoes the other, and an optimised one.
 models_stage() {
-    limited 2400 env RUSTFLAGS="--cfg loom" cargo test -p ats-sync -p ats-mem -p ats-rivals \
+    limited 2400 nice env RUSTFLAGS="--cfg loom" cargo test -p ats-sync -p ats-mem -p ats-rivals \
         --lib --locked \
         --profile models --target-dir "$target/loom" models
 }
@@ -272,7 +271,7 @@ try() {
 }
 
 check_stage() {
-    limited 3000 scripts/check.sh
+    limited 3000 nice scripts/check.sh
 }
 
 # ----- counting -----
@@ -358,13 +357,11 @@ count_work() {
         print int(60 * (parts[1] + parts[3]) + parts[2] + parts[4]) }' "$logs/$name.times")
 }
 
-# A row of stages, in which the word `built` stands before those that need what `build` makes. The
-# others make way for it, since the longest rows wait for it.
+# A row of stages, in which the word `built` stands before those that need what `build` makes.
 row() {
-    niceness=10
     for name in $1; do
         case $name in
-            built) await_build && niceness=0 ;;
+            built) await_build ;;
             *) stage "$name" ;;
         esac
     done
@@ -403,23 +400,22 @@ interrupted() {
     exit 130
 }
 trap interrupted INT TERM HUP
-programs="" suites="" nodes="" others="" alone=""
+programs="" suites="" nodes="" alone=""
 for part; do
     case $part in
         quick) programs="units" suites="built contract" ;;
         usual) programs="$programs rust built smoke" suites="$suites built erlang" ;;
         deep)
             programs="models $programs stops schedules counts"
-            suites="$suites built long"
-            nodes="built ra cluster"
-            others="built mnesia programs otp otp27 musl users report"
+            suites="$suites built long users"
+            nodes="built ra cluster mnesia programs otp otp27 musl report"
             alone="built timing"
             ;;
         check) suites="check $suites" ;;
         *) echo "scripts/test.sh: there is no part $part" >&2 && exit 2 ;;
     esac
 done
-case " $programs $suites $nodes $others " in
+case " $programs $suites $nodes " in
     *" built "*)
         build &
         running_rows=" $!"
@@ -428,7 +424,6 @@ esac
 begin "$programs"
 begin "$suites"
 begin "$nodes"
-begin "$others"
 wait
 begin "$alone"
 wait
