@@ -1,7 +1,7 @@
 //! A persistent sequence of values with stable positions.
 //!
-//! It holds the objects of a bag's key that has very many: values that are appended, removed
-//! anywhere, and read from any position on, while readers use complete, immutable versions.
+//! A sequence holds the objects of a bag's key that has very many: values that are appended,
+//! removed anywhere, and read from any position on, while readers use complete, immutable versions.
 //!
 //! A value keeps the position at which it was appended; positions ascend and are never reused. A
 //! version is a radix tree over positions, 32 wide, whose nodes have slots only for existing

@@ -1,7 +1,7 @@
 //! The interface of stores that keep their records as bytes.
 //!
-//! It is small: read a key, change several keys atomically, scan a range. Each further ability is a
-//! trait of its own, which a store [offers](Store::merges) or not.
+//! The interface is small: read a key, change several keys atomically, scan a range. Each
+//! further ability is a trait of its own, which a store [offers](Store::merges) or not.
 
 use crate::bags::AddRule;
 use crate::change::{BatchPlan, Change};
@@ -145,8 +145,8 @@ pub trait Merges: Store {
     /// Merges an operand with the value of a key, or writes it if the key is absent. Linearizable.
     ///
     /// # Errors
-    /// Those of [`Store`], and [`Error::Merge`] if the operator refuses the operand. A store may
-    /// accept such an operand, and return the error when the key is read.
+    /// Returns the errors of [`Store`], and [`Error::Merge`] if the operator refuses the operand. A
+    /// store may accept such an operand, and return the error when the key is read.
     fn merge(&self, may_block: Option<MayBlock>, key: &[u8], operand: &[u8]) -> Result<(), Error>;
 }
 

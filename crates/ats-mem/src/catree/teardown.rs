@@ -36,8 +36,8 @@ impl<R: Release> Teardown<R> {
     /// Adds a node, and everything below it.
     ///
     /// # Safety
-    /// It must be a node of a tree of `R`, which the caller hands over. No other thread may be able
-    /// to reach it.
+    /// The node must belong to a tree of `R`, and the caller hands it over. No other thread may be
+    /// able to reach it.
     pub(super) unsafe fn add(&mut self, node: NodePtr) {
         self.nodes.push(node);
     }

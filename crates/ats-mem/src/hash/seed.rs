@@ -1,8 +1,8 @@
 //! The hash function: seeded, with 64 well-mixed bits.
 //!
-//! It multiplies two words to 128 bits and folds the halves together; two multiplications for a key
-//! of up to 16 bytes. The construction is that of Wang Yi's `wyhash`. The seed is random for each
-//! table, so that an attacker cannot choose keys that collide in one bucket.
+//! The function multiplies two words to 128 bits and folds the halves together. A key of up to 16
+//! bytes takes two multiplications. The construction is that of Wang Yi's `wyhash`. The seed is
+//! random for each table, so that an attacker cannot choose keys that collide in one bucket.
 
 use ats_sync::model::IS_EXPLORED;
 use std::hash::BuildHasher;

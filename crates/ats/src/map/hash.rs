@@ -14,7 +14,7 @@ use walk::Walk;
 
 /// A concurrent map without order.
 ///
-/// It is faster than an [`OrderedMap`](crate::OrderedMap), and otherwise works like it: all
+/// The map is faster than an [`OrderedMap`](crate::OrderedMap), and otherwise works like it: all
 /// functions take `&self`, readers take no lock and wait for no other thread, returned values are
 /// copies.
 ///

@@ -64,7 +64,7 @@ impl<H: Host> Table<H> {
 
     /// Inserts an object unless the table has one with the same key. Returns `true` if it did.
     ///
-    /// Of several threads that insert the same key concurrently, exactly one succeeds.
+    /// Exactly one of several threads that insert the same key concurrently succeeds.
     ///
     /// ```
     /// # use ats::{Table, TableType, TermHost, Workspace};

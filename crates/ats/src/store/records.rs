@@ -1,7 +1,7 @@
 //! The one interface of the records of a table: those of a store in [memory](super::memory), of a
 //! store of [bytes](super::bytes), and of a [moment](crate::KeptMoment).
 //!
-//! It is the interface of [`ats_mem::Records`] with functions that can fail. A store implements the
+//! The trait has the functions of [`ats_mem::Records`], which can fail here. A store implements the
 //! functions without a body, and may override the others.
 
 use crate::error::Error;
