@@ -51,10 +51,7 @@ pub(super) fn check_readable<'g>(
     if shared.protection() == Protection::OfSource {
         return check_source(env, shared, guard);
     }
-    if may_read(env, shared) {
-        return Ok(shared);
-    }
-    refuse(env, shared, may_read, guard)
+    check(env, shared, may_read, guard)
 }
 
 /// Returns a query's snapshot if the caller may read its table.
@@ -78,11 +75,7 @@ pub(super) fn find_writable<'g>(
     term: VmTerm<'g>,
     guard: &'g Guard,
 ) -> Result<&'g Shared, KnownAtom> {
-    let shared = resolve(term, guard)?;
-    if may_write(env, shared) {
-        return Ok(shared);
-    }
-    refuse(env, shared, may_write, guard)
+    check(env, resolve(term, guard)?, may_write, guard)
 }
 
 /// Resolves a table that the caller may delete: one that it may write, or a snapshot of its own.
@@ -91,11 +84,21 @@ pub(super) fn find_deletable<'g>(
     term: VmTerm<'g>,
     guard: &'g Guard,
 ) -> Result<&'g Shared, KnownAtom> {
-    let shared = resolve(term, guard)?;
-    if may_delete(env, shared) {
-        return Ok(shared);
+    check(env, resolve(term, guard)?, may_delete, guard)
+}
+
+/// Returns the table if the caller has a right to it.
+#[inline(always)]
+fn check<'g>(
+    env: Env<'_>,
+    shared: &'g Shared,
+    is_allowed: fn(Env<'_>, &Shared) -> bool,
+    guard: &'g Guard,
+) -> Result<&'g Shared, KnownAtom> {
+    match is_allowed(env, shared) {
+        true => Ok(shared),
+        false => refuse(env, shared, is_allowed, guard),
     }
-    refuse(env, shared, may_delete, guard)
 }
 
 /// Runs `work` on a table that the caller may write. `work` gets the guard under which the table
