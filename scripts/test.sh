@@ -13,10 +13,10 @@
 # status 77 cannot be run on this machine, and its log says why.
 #
 # Rows of stages run beside each other, because much of what tests and compilers do keeps one
-# processor busy or waits. The rows of a whole run are about equally long. They begin with stages
-# that need nothing but cargo, and make way for the build of the application, which the others wait
-# for. Stages that measure time come after the rows, alone. Behind each stage stands how long it
-# took, and how much of that a processor has worked for it.
+# processor busy or waits. They begin with stages that need nothing but cargo, and make way for the
+# build of the application, which the others wait for. A row that is done takes stages of the others
+# that have not begun. Stages that measure time come after the rows, alone. Behind each stage stands
+# how long it took, and how much of that a processor has worked for it.
 set -u
 cd "$(dirname "$0")/.."
 
@@ -357,12 +357,13 @@ count_work() {
         print int(60 * (parts[1] + parts[3]) + parts[2] + parts[4]) }' "$logs/$name.times")
 }
 
-# A row of stages, in which the word `built` stands before those that need what `build` makes.
+# A row of stages, without those that another row has begun. The word `built` stands before those
+# that need what `build` makes.
 row() {
     for name in $1; do
         case $name in
             built) await_build ;;
-            *) stage "$name" ;;
+            *) ! mkdir "$logs/$name.begun" 2>/dev/null || stage "$name" ;;
         esac
     done
 }
@@ -421,9 +422,9 @@ case " $programs $suites $nodes " in
         running_rows=" $!"
         ;;
 esac
-begin "$programs"
-begin "$suites"
-begin "$nodes"
+begin "$programs $suites $nodes"
+begin "$suites $nodes $programs"
+begin "$nodes $suites $programs"
 wait
 begin "$alone"
 wait
