@@ -10,7 +10,7 @@
 -export([configure/1, start/1, stop/0, restart_from/2, create_schema/2, create_tables/2]).
 -export([running/0, events/0, aborts/0, hold_notice/0, take_notice/0]).
 -export([start_writers/2, stop_writers/0]).
--export([contents/1, acknowledged/3, objects/4, accounts/1, total/0]).
+-export([contents/1, wrong_in_index/1, acknowledged/3, objects/4, accounts/1, total/0]).
 
 -export_type([family/0, table/0, writer/0]).
 
@@ -83,7 +83,7 @@ create_schema(Nodes, BackendTypes) ->
 create_tables(Nodes, Families) ->
     [
         {atomic, ok} = mnesia:create_table(
-            Table, [{Storage, Nodes}, {type, Type}, {majority, true}]
+            Table, [{Storage, Nodes}, {type, Type}, {majority, true}, {index, [val]}]
         )
      || {_, Tables} <- Families, {Table, Storage, Type} <- Tables
     ],
@@ -279,6 +279,18 @@ contents(Table) ->
     Here = node(),
     Here = mnesia:table_info(Table, where_to_read),
     lists:sort(mnesia:dirty_select(Table, [{'_', [], ['$_']}])).
+
+%% Returns the values by which the index of the copy of this node does not find the objects that have
+%% them.
+-spec wrong_in_index(atom()) -> [term()].
+wrong_in_index(Table) ->
+    Objects = contents(Table),
+    [
+        Value
+     || Value <- lists:usort([Value || {_, _, Value} <- Objects]),
+        lists:sort(mnesia:dirty_index_read(Table, Value, val)) =/=
+            [Object || {_, _, V} = Object <- Objects, V =:= Value]
+    ].
 
 %% Returns the number of the last transaction that a writer got acknowledged.
 -spec acknowledged(file:filename(), Family :: atom(), writer()) -> non_neg_integer().

@@ -256,7 +256,7 @@ judge({Family, Tables}, Counting, Acks, Setting) ->
         judge_writer(Family, W, maps:get(Writer, Counting), maps:get(Writer, Acks), Contents)
      || {F, W, _} = Writer <- maps:keys(Acks), F =:= Family
     ]),
-    differing(Family, Contents) ++ Writers ++
+    differing(Family, Contents) ++ wrong_in_index(Family, Tables, Setting) ++ Writers ++
         [{Family, Wrong} || Wrong <- judge_accounts(Accounts)].
 
 %% Nothing comes or goes when amounts are moved, and each transaction moves the same in all tables.
@@ -284,6 +284,14 @@ differing(Family, Contents) ->
         {Family, {replicas_differ, Table, [difference(First, O) || O <- Copies, O =/= First]}}
      || {Table, _, [First | _] = Copies} <- Contents,
         lists:any(fun(Objects) -> Objects =/= First end, Copies)
+    ].
+
+wrong_in_index(Family, Tables, #{nodes := Nodes} = Setting) ->
+    [
+        {Family, {wrong_in_index, Table, Wrong}}
+     || {Table, _, _} <- Tables,
+        Wrong <- each(Setting, Nodes, wrong_in_index, fun(_) -> [Table] end),
+        Wrong =/= []
     ].
 
 of_writer(W, Objects) ->
