@@ -15,6 +15,7 @@ use ats_term::Kind;
 use ats_term::image::{
     BoxKind, Host, HostTerm, ImageBox, Immediate, Place, overwrite_leaf, small_word,
 };
+use std::ops::Range;
 
 /// The integer that is the first marker. Nothing depends on it: a clause in which it stands is not
 /// compiled in this way.
@@ -39,7 +40,7 @@ impl<H: Host> Program<H> {
         for (marker, &slot) in markers.iter().zip(&shape.slots) {
             words[slot as usize] = *marker;
         }
-        image.overwrite(&words);
+        image.overwrite(0, &words);
         let spec = match parse::read(vec![image], options) {
             Ok(spec) => spec,
             Err(error) => return Some(Err(error)),
@@ -52,6 +53,7 @@ impl<H: Host> Program<H> {
         program.literals = Some(Box::new(Literals {
             shape: shape.wiped.as_slice().into(),
             boxes: shape.boxes.as_slice().into(),
+            ranges: shape.ranges().into(),
             uses: program.uses(literal).into(),
             image: shape.image.as_slice().into(),
         }));
@@ -110,7 +112,10 @@ impl<H: Host> Program<H> {
         else {
             unreachable!("match: a shape without literals");
         };
-        spec.images[0].overwrite(&literals.image);
+        for literal in &literals.ranges {
+            let range = literal.start as usize..literal.end as usize;
+            spec.images[0].overwrite(range.start, &literals.image[range]);
+        }
         for Use { at, literal } in &literals.uses {
             let word = literals.image[*literal as usize];
             let constant = || Constant {

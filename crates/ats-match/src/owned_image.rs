@@ -32,11 +32,16 @@ impl<H: Host> OwnedImage<H> {
         }
     }
 
-    /// Overwrites the image, which owns nothing, with another one of the same size that owns
-    /// nothing. Panics if they are not of the same size.
-    pub(crate) fn overwrite(&mut self, words: &[u64]) {
+    /// Overwrites the words from `at` on, of an image that owns nothing, with those that stand there
+    /// in an image of the same layout that owns nothing. Panics if there are not so many.
+    #[inline]
+    pub(crate) fn overwrite(&mut self, at: usize, words: &[u64]) {
         debug_assert!(!self.owns);
-        self.words.copy_from_slice(words);
+        let old = &mut self.words[at..][..words.len()];
+        // Most are one word, which a call would take longer for.
+        for (old, new) in old.iter_mut().zip(words) {
+            *old = *new;
+        }
     }
 
     pub(crate) fn object(&self) -> Object<'_, H> {

@@ -10,6 +10,7 @@
 
 use ats_term::image::{BoxKind, Host, HostTerm, ImageBox, ImageBuilder, Immediate, Object};
 use std::marker::PhantomData;
+use std::ops::Range;
 
 /// The word in the place of a literal. No slot and no header is like it.
 pub(crate) const WIPED: u64 = 0;
@@ -22,6 +23,8 @@ pub(crate) struct Literals {
     pub(crate) shape: Box<[u64]>,
     /// The boxes of the image, if there is no map among them.
     pub(crate) boxes: Box<[ImageBox]>,
+    /// The ranges of words of the image that have literals.
+    pub(crate) ranges: Box<[Range<u32>]>,
     pub(crate) uses: Box<[Use]>,
     /// The image of a clause that is being read.
     pub(crate) image: Box<[u64]>,
@@ -58,6 +61,8 @@ pub struct Shape<H> {
     pub(crate) wiped: Vec<u64>,
     /// The indices of the immediates that were wiped out.
     pub(crate) slots: Vec<u32>,
+    /// The ranges of words of the leaves that were wiped out, with their headers.
+    leaves: Vec<Range<u32>>,
     /// The boxes of the image. None if there is a map among them.
     pub(crate) boxes: Vec<ImageBox>,
     host: PhantomData<fn() -> H>,
@@ -71,6 +76,7 @@ impl<H: Host> Shape<H> {
             image: Vec::new(),
             wiped: Vec::new(),
             slots: Vec::new(),
+            leaves: Vec::new(),
             boxes: Vec::new(),
             host: PhantomData,
         }
@@ -89,6 +95,7 @@ impl<H: Host> Shape<H> {
         self.wiped.clear();
         self.wiped.extend_from_slice(clause.words());
         self.slots.clear();
+        self.leaves.clear();
         self.boxes.clear();
         self.wipe(clause);
         true
@@ -105,6 +112,12 @@ impl<H: Host> Shape<H> {
     #[must_use]
     pub fn hash_with_literals(&self) -> u64 {
         hash(&self.image)
+    }
+
+    /// Returns the ranges of words that have literals, in no particular order.
+    pub(crate) fn ranges(&self) -> Vec<Range<u32>> {
+        let slots = self.slots.iter().map(|&slot| slot..slot + 1);
+        slots.chain(self.leaves.iter().cloned()).collect()
     }
 
     fn wipe(&mut self, clause: Object<'_, H>) {
@@ -136,6 +149,8 @@ impl<H: Host> Shape<H> {
         let tag = self.image[leaf.at] as u8;
         self.wiped[leaf.at] = (leaf.len as u64) << 8 | u64::from(tag);
         self.wiped[leaf.at + 1..][..leaf.len].fill(WIPED);
+        self.leaves
+            .push(leaf.at as u32..(leaf.at + 1 + leaf.len) as u32);
     }
 
     /// Wipes out the immediates in a tuple or list.

@@ -10,7 +10,7 @@
 //! | [`sys`] | the functions of the VM, as C declares them |
 //! | [`env`](mod@env), [`tags`] | environments, and words that are terms in them |
 //! | [`etf`] | the external term format, for terms that the NIF interface does not show |
-//! | [`big`] | integers beyond 64 bits |
+//! | [`big`], [`heap`] | integers beyond 64 bits; tuples and list cells, read in place |
 //! | [`process`], [`otp_release`] | processes, schedulers and the clock; differences between VM
 //! releases |
 //! | [`atoms`], [`ident`], [`mod@reference`] | texts of atoms; identities of pids, ports, references |
@@ -44,6 +44,7 @@ pub mod fun_environment;
 #[cfg(not(feature = "test-nifs"))]
 mod functions;
 pub mod handle;
+pub mod heap;
 pub mod ident;
 pub mod lifetime;
 pub mod load;

@@ -17,7 +17,7 @@ use crate::process_monitor::ProcessMonitor;
 use crate::query::Compiled;
 use crate::sys::{self, Word};
 use crate::tags::{BOXED_TAG, IMMEDIATE_TAG, NIL, PID_TAG, PORT_TAG, SMALL_TAG};
-use crate::{atoms, big, call, etf, ident, otp_release, process, reference, resource};
+use crate::{atoms, big, call, etf, heap, ident, otp_release, process, reference, resource};
 use std::ffi::{c_int, c_void};
 use std::io::Write;
 use std::panic::catch_unwind;
@@ -122,6 +122,7 @@ fn prepare(env: Env<'_>) -> Result<(), String> {
         atoms::load(env);
         check_immediates(env)?;
         big::load(env);
+        heap::load(env);
         ident::load(env)?;
         reference::load(env);
         otp_release::load(env);

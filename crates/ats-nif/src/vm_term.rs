@@ -11,6 +11,7 @@ use crate::atoms;
 use crate::big;
 use crate::env::{Env, VmWord};
 use crate::etf::{self, Etf};
+use crate::heap;
 use crate::sys::{self, Word};
 use crate::tags::{CONS_TAG, IMMEDIATE_TAG, NIL, OTHER_TAG, PID_TAG, PORT_TAG, SMALL_TAG};
 use crate::{ident, opaque, reference};
@@ -112,6 +113,10 @@ impl<'e> VmTerm<'e> {
     /// Returns the words of a tuple's elements; `None` for other terms. O(1).
     #[inline]
     pub fn tuple_words(self) -> Option<&'e [VmWord<'e>]> {
+        heap::tuple(self.word).or_else(|| self.tuple_words_by_vm())
+    }
+
+    fn tuple_words_by_vm(self) -> Option<&'e [VmWord<'e>]> {
         let mut arity = 0;
         let mut elements = std::ptr::null();
         // SAFETY: the term is valid; the VM fills both on success.
@@ -133,6 +138,13 @@ impl<'e> VmTerm<'e> {
     /// Returns head and tail of a list cell; `None` for other terms.
     #[inline]
     pub fn as_cons(self) -> Option<(Self, Self)> {
+        match heap::cell(self.word) {
+            Some((head, tail)) => Some((VmTerm::of(self.env, head), VmTerm::of(self.env, tail))),
+            None => self.as_cons_by_vm(),
+        }
+    }
+
+    fn as_cons_by_vm(self) -> Option<(Self, Self)> {
         let (mut head, mut tail) = (0, 0);
         // SAFETY: the term is valid; the VM fills both on success.
         let found = unsafe {
