@@ -69,7 +69,7 @@ pub struct Shape<H> {
 }
 
 impl<H: Host> Shape<H> {
-    /// A buffer without a clause; does not allocate.
+    /// Creates a buffer without a clause; does not allocate.
     #[must_use]
     pub const fn new() -> Self {
         Shape {
@@ -101,14 +101,15 @@ impl<H: Host> Shape<H> {
         true
     }
 
-    /// A number that equal shapes have in common. O(size of the clause).
+    /// Returns a number that equal shapes have in common. O(size of the clause).
     #[must_use]
     #[inline]
     pub fn hash(&self) -> u64 {
         hash(&self.wiped)
     }
 
-    /// A number that clauses with the same literals have in common, too. O(size of the clause).
+    /// Returns a number that clauses with the same literals have in common, too. O(size of the
+    /// clause).
     #[must_use]
     pub fn hash_with_literals(&self) -> u64 {
         hash(&self.image)

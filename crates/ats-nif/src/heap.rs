@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Low six bits of the header of a tuple.
 const TUPLE: Word = 0;
-/// The number of elements is in the bits above these.
+/// Number of low bits of a header, below the number of elements.
 const HEADER_BITS: u32 = 6;
 
 /// `true` if this VM has tuples and cells as expected, which [`load`] finds out.
