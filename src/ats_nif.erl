@@ -34,7 +34,7 @@
 -export([disk_flush/1, disk_compact/1, disk_checkpoint/3]).
 -export([disk_program/1, disk_operand/4, disk_pending/1, disk_resolve/2, disk_record/2]).
 -export([disk_replace/5, disk_take_noted/2, disk_watch/2, disk_gate/2, disk_set_program/3]).
--export([disk_stage/1, disk_exchange/2]).
+-export([disk_stage/1, disk_exchange/2, disk_take_all/1]).
 -export([snapshot/2, snapshots/1, moment_state/1, release/1, changed_keys/2, differences/4]).
 -export([table_of_moment/1, end_when_freed/1]).
 -export([disk_moment/2, disk_moments/1, disk_diff/3]).
@@ -63,7 +63,7 @@
 -nifs([disk_flush/1, disk_compact/1, disk_checkpoint/3]).
 -nifs([disk_program/1, disk_operand/4, disk_pending/1, disk_resolve/2, disk_record/2]).
 -nifs([disk_replace/5, disk_take_noted/2, disk_watch/2, disk_gate/2, disk_set_program/3]).
--nifs([disk_stage/1, disk_exchange/2]).
+-nifs([disk_stage/1, disk_exchange/2, disk_take_all/1]).
 -nifs([snapshot/2, snapshots/1, moment_state/1, release/1, changed_keys/2, differences/4]).
 -nifs([table_of_moment/1, end_when_freed/1]).
 -nifs([disk_moment/2, disk_moments/1, disk_diff/3]).
@@ -644,6 +644,10 @@ disk_stage(_Table) -> ?NOT_LOADED.
 %% @doc Replaces all objects of a table by those of its stage, at one moment.
 -spec disk_exchange(ats:tid(), Stage :: ats:tid()) -> true.
 disk_exchange(_Table, _Stage) -> ?NOT_LOADED.
+
+%% Removes all objects of a table, at one moment, and returns a table of the caller that has them.
+-spec disk_take_all(ats:tid()) -> Taken :: ats:tid().
+disk_take_all(_Table) -> ?NOT_LOADED.
 
 %% Removes the table in a directory. The files that are not its own stay.
 -spec disk_destroy(Directory :: binary()) -> {ok, Foreign :: [binary()]} | disk_failure().

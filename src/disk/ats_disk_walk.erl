@@ -5,7 +5,8 @@
 %% makes terms: so the objects that are in memory are those of one chunk.
 -module(ats_disk_walk).
 
--export([fold/4, fold_chunks/4, chunk/3, step/3, key/3, key/4, objects/3, objects/4, slot/2]).
+-export([fold/4, fold_chunks/4, list/1, take_all/1]).
+-export([chunk/3, step/3, key/3, key/4, objects/3, objects/4, slot/2]).
 
 %% @doc Folds a function over all objects. Those of one key come oldest first on the way up.
 -spec fold(fun((Object :: tuple(), Acc) -> Acc), Acc, ats:tid(), up | down) -> Acc.
@@ -37,6 +38,23 @@ chunks(Function, Before, Snapshot, Direction, Last) ->
         pending ->
             ok = ats_merge_pending:resolve(Snapshot),
             chunks(Function, Acc, Snapshot, Direction, Next)
+    end.
+
+%% @doc Returns all objects, those of one key oldest first.
+-spec list(ats:tid()) -> [tuple()].
+list(Table) ->
+    ats_disk_snapshot:of_table(Table, fun list_of/1).
+
+-spec list_of(ats:tid()) -> [tuple()].
+list_of(Snapshot) ->
+    chunks(fun lists:reverse/2, [], Snapshot, down, start).
+
+%% @doc Removes all objects at one moment, and returns them like {@link list/1}.
+-spec take_all(ats:tid()) -> [tuple()].
+take_all(Table) ->
+    Taken = ats_nif:disk_take_all(Table),
+    try list_of(Taken)
+    after ats_nif:delete(Taken)
     end.
 
 %% @doc Returns the objects of some keys behind one, as the external term format of a list, as they

@@ -24,6 +24,7 @@
 -export([info/1, info/2, sync/1]).
 -export([insert/2, insert_new/2, delete/2, delete_object/2, delete_all_objects/1]).
 -export([lookup/2, lookup_element/3, lookup_element/4, lookup_elements/3, member/2, take/2]).
+-export([take_all_objects/1]).
 -export([update_counter/3, update_counter/4, update_element/3, update_element/4]).
 -export([first/1, last/1, next/2, prev/2]).
 -export([first_lookup/1, last_lookup/1, next_lookup/2, prev_lookup/2]).
@@ -708,6 +709,35 @@ delete_all_objects(Name) ->
 take(Name, Key) ->
     ?ANSWER(?CHANGE(take, [Key], Name), Name, [Name, Key]).
 
+%% @doc Removes and returns all objects at one moment, those of an `ordered_set' in ascending order.
+%% See {@link ats:take_all_objects/1}.
+%%
+%% The table is empty when the objects are read, which takes O(number of objects): if the caller is
+%% killed then, or a file is damaged, they are lost. The call waits for writes in progress, and for
+%% no reader, snapshot or fold. If a module merges the values, it merges them all once before the
+%% objects are removed: so a value that cannot be merged is answered, and nothing is removed.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:take_all_objects(prices).
+%% [{apple,3},{pear,4},{plum,7}]
+%% 3> dats:info(prices, size).
+%% 0
+%% '''
+-spec take_all_objects(tab_name()) -> [tuple()] | {error, reason()}.
+take_all_objects(Name) ->
+    ?ANSWER(take_all(?CHANGED(Name)), Name, [Name]).
+
+-spec take_all(ats:tid()) -> [tuple()].
+take_all(Table) ->
+    ok = case ats_merge_access:is_merged_by_program(Table) of
+             false -> ok;
+             true -> ats_disk_walk:fold_chunks(fun(_Objects, ok) -> ok end, ok, Table, up)
+         end,
+    ats_disk_walk:take_all(Table).
+
 %% @doc Removes and returns the object with the first key of an `ordered_set'. See {@link
 %% ats:take_first/1}.
 %%
@@ -999,7 +1029,7 @@ slot(Name, I) ->
 %% @doc Returns all objects as they are at one moment.
 -spec tab2list(tab_name()) -> [tuple()] | {error, reason()}.
 tab2list(Name) ->
-    ?ANSWER(fold(fun(Object, Objects) -> [Object | Objects] end, [], Name, down), Name, [Name]).
+    ?ANSWER(ats_disk_walk:list(?TABLE(Name)), Name, [Name]).
 
 %% @doc Folds a function over the objects as they are at one moment, in ascending order of the keys
 %% of an `ordered_set'. The function may change the table.
@@ -1202,7 +1232,8 @@ replace_selected(Table, MatchSpec) ->
     end.
 
 %% @doc Deletes objects as {@link select_delete/2} does, and returns them. See {@link
-%% ats:select_take/2}.
+%% ats:select_take/2}. If the specification is `[{'_',[],[true]}]', this is {@link
+%% take_all_objects/1}.
 %%
 %% ```
 %% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
@@ -1216,6 +1247,8 @@ select_take(Name, MatchSpec) ->
     ?ANSWER(take_selected(?CHANGED(Name), MatchSpec), Name, [Name, MatchSpec]).
 
 -spec take_selected(ats:tid(), ats:match_spec()) -> [tuple()].
+take_selected(Table, [{'_', [], [true]}]) ->
+    take_all(Table);
 take_selected(Table, MatchSpec) ->
     case ats_merge_access:is_merged_by_program(Table) of
         false -> ats_take:select_take(Table, MatchSpec);

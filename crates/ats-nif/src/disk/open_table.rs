@@ -19,7 +19,7 @@ use ats::program_merge::{Program, ProgramMerge};
 use ats::{BagValues, Description, ObjectIdentity, ObjectMerge};
 use ats_disk::offline::{Temporary, sync_name};
 use ats_disk::{DiskStore, Error, Info, Snapshot};
-use ats_store::{Direction, KeyRange, Store, StoreHandle};
+use ats_store::{Direction, KeyRange, MayBlock, Store, StoreHandle};
 use ats_sync::thread;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -37,6 +37,10 @@ pub struct OpenTable {
     description: Description,
     merge: TableMerge,
 }
+
+/// A store that does not change, as tables use it, and the same store with values merged by a
+/// program, if the table has one.
+pub(super) type FrozenStore = (Box<dyn StoreHandle>, Option<Arc<Pending<Box<dyn Store>>>>);
 
 /// A snapshot of a table.
 pub struct TableSnapshot {
@@ -181,18 +185,31 @@ impl OpenTable {
 
     /// Opens the table at a snapshot of its store. O(1).
     pub fn freeze_at(&self, snapshot: Snapshot) -> TableSnapshot {
-        let frozen = self.store().freeze(snapshot.clone());
-        let (store, pending): (Box<dyn StoreHandle>, _) = match self.program() {
-            None => (Box::new(frozen), None),
-            Some(merge) => {
-                let pending = Arc::new(Pending::new(frozen, Arc::clone(merge)));
-                (Box::new(Arc::clone(&pending)), Some(pending))
-            }
-        };
+        let (store, pending) = self.frozen(self.store().freeze(snapshot.clone()));
         TableSnapshot {
             store,
             pending,
             snapshot,
+        }
+    }
+
+    /// Removes all records, at one moment for every reader and writer, and returns them as the
+    /// store of a table, and as its pending values. O(1).
+    ///
+    /// # Errors
+    /// Returns the errors of the store; nothing has changed then.
+    pub fn take_all(&self, may_block: MayBlock) -> Result<FrozenStore, ats_store::Error> {
+        Ok(self.frozen(self.store().keys().take_all(Some(may_block))?))
+    }
+
+    /// Returns records that do not change as tables use them.
+    fn frozen(&self, records: Box<dyn Store>) -> FrozenStore {
+        match self.program() {
+            None => (Box::new(records), None),
+            Some(merge) => {
+                let pending = Arc::new(Pending::new(records, Arc::clone(merge)));
+                (Box::new(Arc::clone(&pending)), Some(pending))
+            }
         }
     }
 

@@ -16,6 +16,7 @@ mod open;
 mod read;
 mod snapshot;
 mod stage;
+mod take_all;
 mod terms;
 mod walk;
 mod write;
@@ -34,6 +35,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     functions.extend(write::functions());
     functions.extend(attempt::functions());
     functions.extend(stage::functions());
+    functions.extend(take_all::functions());
     functions.extend(merge::functions());
     functions.extend(files::functions());
     functions.extend(info::functions());
