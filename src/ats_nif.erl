@@ -27,7 +27,8 @@
 -export([give_away/4, setopts/3, collect/0]).
 -export([disk_open/3, disk_close/1, disk_publish/1, disk_sync/1, disk_describe/1]).
 -export([disk_snapshot/2]).
--export([disk_lookup/2, disk_chunk/3, disk_step/3, disk_key/2, disk_median/3, disk_size/1]).
+-export([disk_lookup/2, disk_chunk/3, disk_step/3, disk_skip/5, disk_key/2, disk_median/3]).
+-export([disk_size/1]).
 -export([disk_kind/1, disk_stats/1, disk_format/1]).
 -export([disk_memory/0, disk_set_memory/1]).
 -export([disk_try/3, disk_write/2, disk_delete/2, disk_delete_unread/2]).
@@ -56,7 +57,8 @@
 -nifs([give_away/4, setopts/3, collect/0]).
 -nifs([disk_open/3, disk_close/1, disk_publish/1, disk_sync/1, disk_describe/1]).
 -nifs([disk_snapshot/2]).
--nifs([disk_lookup/2, disk_chunk/3, disk_step/3, disk_key/2, disk_median/3, disk_size/1]).
+-nifs([disk_lookup/2, disk_chunk/3, disk_step/3, disk_skip/5, disk_key/2, disk_median/3]).
+-nifs([disk_size/1]).
 -nifs([disk_kind/1, disk_stats/1, disk_format/1]).
 -nifs([disk_memory/0, disk_set_memory/1]).
 -nifs([disk_try/3, disk_write/2, disk_delete/2, disk_delete_unread/2]).
@@ -688,6 +690,14 @@ disk_chunk(_Table, _Direction, _Last) -> ?NOT_LOADED.
 -spec disk_step(ats:tid(), direction(), Last) -> {done | more | pending, Objects :: binary(), Last}
               when Last :: start | (Key :: binary()).
 disk_step(_Table, _Direction, _Last) -> ?NOT_LOADED.
+
+%% Passes at most so many objects between two cuts, from one end on, for half a millisecond or so.
+%% Returns how many it has passed, and the object behind them, that there is none, or the bound to
+%% go on from, at once or when the values of the next key are merged.
+-spec disk_skip(ats:tid(), cut(), cut(), direction(), Most :: non_neg_integer()) ->
+          {object, Passed :: non_neg_integer(), tuple()}
+        | {done | more | pending, Passed :: non_neg_integer(), Bound :: binary() | none}.
+disk_skip(_Table, _From, _To, _Direction, _Most) -> ?NOT_LOADED.
 
 %% Returns a key as the store has it.
 -spec disk_key(ats:tid(), Key :: term()) -> binary().

@@ -5,8 +5,11 @@
 %% makes terms: so the objects that are in memory are those of one chunk.
 -module(ats_disk_walk).
 
--export([fold/4, fold_chunks/4, list/1, take_all/1]).
+-export([fold/4, fold_chunks/4, list/1, take_all/1, count/3, nth/4]).
 -export([chunk/3, step/3, key/3, key/4, objects/3, objects/4, slot/2]).
+
+%% The most objects that a native function passes: more than a table has.
+-define(ALL, ((1 bsl 59) - 1)).
 
 %% @doc Folds a function over all objects. Those of one key come oldest first on the way up.
 -spec fold(fun((Object :: tuple(), Acc) -> Acc), Acc, ats:tid(), up | down) -> Acc.
@@ -55,6 +58,44 @@ take_all(Table) ->
     Taken = ats_nif:disk_take_all(Table),
     try list_of(Taken)
     after ats_nif:delete(Taken)
+    end.
+
+%% @doc Returns how many objects of a snapshot are between two cuts. O(that number).
+-spec count(ats:tid(), ats_nif:cut(), ats_nif:cut()) -> non_neg_integer().
+count(Snapshot, From, To) ->
+    skip(Snapshot, From, To, up, ?ALL, 0).
+
+%% @doc Returns the N-th object of a snapshot between two cuts, from 1, or from the end, from -1.
+%% O(N).
+-spec nth(ats:tid(), ats_nif:cut(), ats_nif:cut(), N :: integer()) -> tuple() | '$end_of_table'.
+nth(Snapshot, From, To, N) ->
+    Direction = case N > 0 of
+                    true -> up;
+                    false -> down
+                end,
+    case skip(Snapshot, From, To, Direction, abs(N) - 1, 0) of
+        Object when is_tuple(Object) -> Object;
+        _Number -> '$end_of_table'
+    end.
+
+%% Returns the object behind so many others, or the number of all if there are fewer.
+-spec skip(ats:tid(), ats_nif:cut(), ats_nif:cut(), up | down, Left :: non_neg_integer(),
+           Passed :: non_neg_integer()) -> tuple() | non_neg_integer().
+skip(Snapshot, From, To, Direction, Left, Passed) ->
+    {Tag, More, Reached} = ats_nif:disk_skip(Snapshot, From, To, Direction, Left),
+    case Tag of
+        object ->
+            Reached;
+        done ->
+            Passed + More;
+        _ ->
+            Tag =:= more orelse ats_merge_pending:resolve(Snapshot),
+            {NewFrom, NewTo} = case {Reached, Direction} of
+                                   {none, _} -> {From, To};
+                                   {_, up} -> {{bytes, Reached}, To};
+                                   {_, down} -> {From, {bytes, Reached}}
+                               end,
+            skip(Snapshot, NewFrom, NewTo, Direction, Left - More, Passed + More)
     end.
 
 %% @doc Returns the objects of some keys behind one, as the external term format of a list, as they

@@ -34,6 +34,7 @@
 -export([match_delete/2, repair_continuation/2, explain/2]).
 -export([range/3, range/4, range_count/3, range_count/4, range_delete/3, range_delete/4]).
 -export([range_fold/5, range_fold/6, prefix/2, prefix/3, take_first/1, take_last/1]).
+-export([rank/2, nth/2, range_nth/4, range_nth/5]).
 -export([safe_fixtable/2, slot/2, foldl/3, foldr/3, traverse/2, tab2list/1]).
 -export([init_table/2, init_table/3, table/1, table/2, format_error/1]).
 -export([to_ets/2, to_ets/3, from_ets/2, from_ets/3, to_ats/2, to_ats/3, from_ats/2, from_ats/3]).
@@ -1475,7 +1476,7 @@ prefix(Name, Pattern, Options) ->
 -spec range_count(tab_name(), Low :: term(), High :: term()) ->
           non_neg_integer() | {error, reason()}.
 range_count(Name, Low, High) ->
-    ?ANSWER(count_range(Name, Low, High, []), Name, [Name, Low, High]).
+    ?ANSWER(count_range(?TABLE(Name), Low, High, []), Name, [Name, Low, High]).
 
 %% @doc Counts the objects with a key from `Low' to `High'. O(that number).
 %%
@@ -1489,16 +1490,80 @@ range_count(Name, Low, High) ->
 -spec range_count(tab_name(), Low :: term(), High :: term(), [ats:range_bound()]) ->
           non_neg_integer() | {error, reason()}.
 range_count(Name, Low, High, Bounds) ->
-    ?ANSWER(count_range(Name, Low, High, Bounds), Name, [Name, Low, High, Bounds]).
+    ?ANSWER(count_range(?TABLE(Name), Low, High, Bounds), Name, [Name, Low, High, Bounds]).
 
--spec count_range(tab_name(), term(), term(), [ats:range_bound()]) -> non_neg_integer().
-count_range(Name, Low, High, Bounds) ->
-    Table = ?TABLE(Name),
-    Count = case ats_merge_access:is_merged_by_program(Table) of
-                false -> fun ats_range:count/4;
-                true -> fun ats_range:walk_count/4
-            end,
-    ats_disk_snapshot:of_table(Table, fun(Snapshot) -> Count(Snapshot, Low, High, Bounds) end).
+-spec count_range(ats:tid(), term(), term(), [ats:range_bound()]) -> non_neg_integer().
+count_range(Table, Low, High, Bounds) ->
+    {From, To} = ats_range:cuts(Table, Low, High, Bounds),
+    ats_disk_snapshot:of_table(
+      Table, fun(Snapshot) -> ats_disk_walk:count(Snapshot, From, To) end).
+
+%% @doc Returns the number of objects of an `ordered_set' whose keys are below a key. See {@link
+%% ats:rank/2}. O(that number).
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:rank(prices, plum).
+%% 2
+%% ''''
+-spec rank(tab_name(), Key :: term()) -> non_neg_integer() | {error, reason()}.
+rank(Name, Key) ->
+    ?ANSWER(ats_disk_snapshot:of_table(
+              ?TABLE(Name),
+              fun(Snapshot) -> ats_disk_walk:count(Snapshot, none, {before, Key}) end),
+            Name, [Name, Key]).
+
+%% @doc Returns the object at position `N' of an `ordered_set', in the order of the keys: the first
+%% for 1, the last for -1. See {@link ats:nth/2}. O(distance from that end).
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:nth(prices, 1).
+%% {apple,3}
+%% 3> dats:nth(prices, -1).
+%% {plum,7}
+%% ''''
+-spec nth(tab_name(), N :: integer()) -> Object :: tuple() | '$end_of_table'.
+nth(Name, N) ->
+    ?ANSWER_OR_EXIT(find_nth(?TABLE(Name), none, none, N), Name, [Name, N]).
+
+%% @equiv range_nth(Name, Low, High, N, [])
+-spec range_nth(tab_name(), Low :: term(), High :: term(), N :: integer()) ->
+          Object :: tuple() | '$end_of_table'.
+range_nth(Name, Low, High, N) ->
+    ?ANSWER_OR_EXIT(find_nth_in_range(?TABLE(Name), Low, High, N, []), Name, [Name, Low, High, N]).
+
+%% @doc Like {@link nth/2}, among the objects of a range only. The only options are the bounds of
+%% {@link range/4}.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:range_nth(prices, b, z, 1, []).
+%% {pear,4}
+%% ''''
+-spec range_nth(tab_name(), Low :: term(), High :: term(), N :: integer(), [ats:range_bound()]) ->
+          Object :: tuple() | '$end_of_table'.
+range_nth(Name, Low, High, N, Bounds) ->
+    ?ANSWER_OR_EXIT(find_nth_in_range(?TABLE(Name), Low, High, N, Bounds),
+                    Name, [Name, Low, High, N, Bounds]).
+
+-spec find_nth_in_range(ats:tid(), term(), term(), term(), [ats:range_bound()]) ->
+          tuple() | '$end_of_table'.
+find_nth_in_range(Table, Low, High, N, Bounds) ->
+    {From, To} = ats_range:cuts(Table, Low, High, Bounds),
+    find_nth(Table, From, To, N).
+
+-spec find_nth(ats:tid(), ats_nif:cut(), ats_nif:cut(), term()) -> tuple() | '$end_of_table'.
+find_nth(Table, From, To, N) ->
+    Place = ats_range:place(Table, N),
+    ats_disk_snapshot:of_table(
+      Table, fun(Snapshot) -> ats_disk_walk:nth(Snapshot, From, To, Place) end).
 
 %% @equiv range_delete(Name, Low, High, [])
 -spec range_delete(tab_name(), Low :: term(), High :: term()) ->

@@ -6,8 +6,8 @@
 %% compiled anew.
 -module(ats_range).
 
--export([range/4, chunk/4, prefix/3, count/4, walk_count/4, delete/4, fold/6, are_options/2]).
--export([rank/2, nth/2, nth/5]).
+-export([range/4, chunk/4, prefix/3, count/4, delete/4, fold/6, are_options/2]).
+-export([rank/2, nth/2, nth/5, cuts/4, place/2]).
 
 -export_type([option/0, bound/0]).
 
@@ -49,16 +49,14 @@ prefix(Table, Pattern, Options) ->
 
 -spec count(ats:table(), term(), term(), [bound()]) -> non_neg_integer().
 count(Table, Low, High, Bounds) ->
-    Range = options(bounds, Bounds, Table, count),
-    ats_nif:range_size(Table, from(Range, Low), to(Range, High)).
+    {From, To} = cuts(Table, Low, High, Bounds),
+    ats_nif:range_size(Table, From, To).
 
-%% @doc Like {@link count/4}, but looks at each object.
--spec walk_count(ats:table(), term(), term(), [bound()]) -> non_neg_integer().
-walk_count(Table, Low, High, Bounds) ->
+%% @doc Returns the cuts at the ends of a range whose only options are bounds.
+-spec cuts(ats:table(), term(), term(), [bound()]) -> {ats_nif:cut(), ats_nif:cut()}.
+cuts(Table, Low, High, Bounds) ->
     Range = options(bounds, Bounds, Table, count),
-    All = [{'_', [], [true]}],
-    Selected = ats_nif:range_start(Table, All, from(Range, Low), to(Range, High), count),
-    ats_select:count_more(Selected, count).
+    {from(Range, Low), to(Range, High)}.
 
 %% @doc Returns how many keys are below one.
 -spec rank(ats:table(), term()) -> non_neg_integer().
@@ -67,18 +65,18 @@ rank(Table, Key) ->
 
 -spec nth(ats:table(), term()) -> tuple() | '$end_of_table'.
 nth(Table, N) ->
-    ats_nif:range_nth(Table, none, none, place(N, Table)).
+    ats_nif:range_nth(Table, none, none, place(Table, N)).
 
 -spec nth(ats:table(), term(), term(), term(), [bound()]) -> tuple() | '$end_of_table'.
 nth(Table, Low, High, N, Bounds) ->
-    Range = options(bounds, Bounds, Table, count),
-    ats_nif:range_nth(Table, from(Range, Low), to(Range, High), place(N, Table)).
+    {From, To} = cuts(Table, Low, High, Bounds),
+    ats_nif:range_nth(Table, From, To, place(Table, N)).
 
-%% Returns a number that the native library takes.
--spec place(term(), ats:table()) -> integer().
-place(N, _Table) when is_integer(N), N =/= 0 ->
+%% @doc Returns the number of a place as the native library takes it.
+-spec place(ats:table(), N :: term()) -> integer().
+place(_Table, N) when is_integer(N), N =/= 0 ->
     max(-?MAX_LIMIT, min(N, ?MAX_LIMIT));
-place(_N, Table) ->
+place(Table, _N) ->
     refuse(Table, count, none).
 
 -spec delete(ats:table(), term(), term(), [bound()]) -> non_neg_integer().

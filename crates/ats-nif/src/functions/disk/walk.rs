@@ -5,19 +5,22 @@
 //! wants every object unchanged joins the bytes of many objects to those of one list: the VM
 //! decodes them at once, and lets other processes run meanwhile.
 
-use super::terms::check_length;
+use super::terms::{check_length, size};
 use crate::atoms::KnownAtom;
 use crate::call::{NifResult, NoReply};
+use crate::env::{Env, VmWord};
 use crate::etf::VERSION;
 use crate::functions::access::find_readable;
 use crate::functions::arguments;
 use crate::functions::object_terms::write_key;
+use crate::functions::range::{RangeEnd, cut};
 use crate::vm_term::VmTerm;
-use crate::{env::Env, nif, process, scratch, sys};
+use crate::{nif, process, scratch, sys};
 use ats::program_merge::objects;
 use ats::{Direction, Error, KeyRange};
 use ats_store::successor;
 use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
 
 const LIST_EXT: u8 = 108;
 const NIL_EXT: u8 = 106;
@@ -33,6 +36,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![
         nif!("disk_chunk", disk_chunk, 3),
         nif!("disk_step", disk_step, 3),
+        nif!("disk_skip", disk_skip, 5),
         nif!("disk_key", disk_key, 2),
         nif!("disk_median", disk_median, 3),
     ]
@@ -151,6 +155,113 @@ fn chunk<'e>(
         None => (KnownAtom::Done, last_word),
     };
     Ok(env.tuple(&[tag.word(), env.binary(&list.finish()), next]))
+}
+
+/// Time after which `disk_skip` returns.
+const SLICE: Duration = Duration::from_micros(500);
+/// Number of keys that `disk_skip` passes before it looks at the clock again.
+const KEYS_AT_ONCE: usize = 16;
+
+/// `disk_skip(Table, From, To, Direction, Most)`: passes at most `Most` objects of an ordered table
+/// between two bounds, given as in `range_start`, from one end in direction `up` or `down`: `{Tag,
+/// Passed, Reached}`. The tag is `object` if `Reached` is the object behind those that were passed,
+/// and `done` at the other end of the range. Otherwise the walk goes on from the encoded bound
+/// `Reached`, or from where it began if that is `none`: the tag is `more`, or `pending` if the
+/// values of the next key have to be merged first.
+fn disk_skip<'e>(
+    env: Env<'e>,
+    [table, from, to, direction, most]: [VmTerm<'e>; 5],
+) -> NifResult<'e> {
+    let begun = Instant::now();
+    let guard = ats_sync::pin();
+    let table = &find_readable(env, table, &guard)?.table;
+    if !table.table_type().is_ordered() {
+        return Err(KnownAtom::TableType.into());
+    }
+    let direction = arguments::direction(direction.word()).ok_or(KnownAtom::None)?;
+    let (low, high) = (cut(env, from, RangeEnd::From)?, cut(env, to, RangeEnd::To)?);
+    let range = KeyRange {
+        low: low.as_deref(),
+        high: high.as_deref(),
+    };
+    let mut skip = Skip {
+        env,
+        direction,
+        is_bag: table.table_type().is_bag(),
+        left: size(most).ok_or(KnownAtom::None)?,
+        passed: 0,
+    };
+    let (mut ended, mut keys, mut last) = (None, 0, Vec::new());
+    let read = table.scan_bytes(range, direction, &mut |key, value| {
+        match skip.pass(value) {
+            Ok(None) => {}
+            found => {
+                ended = Some(found);
+                return ControlFlow::Break(());
+            }
+        }
+        last.clear();
+        last.extend_from_slice(key);
+        keys += 1;
+        if keys % KEYS_AT_ONCE == 0 && begun.elapsed() > SLICE {
+            ended = Some(Ok(None));
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    });
+    let is_pending = read == Err(Error::Storage(ats_store::Error::Pending));
+    if !is_pending {
+        read?;
+    }
+    let reached = match direction {
+        _ if keys == 0 => KnownAtom::None.word(),
+        Direction::Up => env.binary(&successor(&last)),
+        Direction::Down => env.binary(&last),
+    };
+    let (tag, reached) = match ended.transpose()? {
+        Some(Some(object)) => (KnownAtom::Object, object),
+        Some(None) => (KnownAtom::More, reached),
+        None if is_pending => (KnownAtom::Pending, reached),
+        None => (KnownAtom::Done, reached),
+    };
+    // A time slice of the caller is about a millisecond.
+    process::consume(env, begun.elapsed().as_micros() / 10);
+    Ok(env.tuple(&[tag.word(), env.uint(skip.passed as u64), reached]))
+}
+
+/// A walk that passes objects.
+struct Skip<'e> {
+    env: Env<'e>,
+    direction: Direction,
+    is_bag: bool,
+    /// Number of objects that are still to be passed.
+    left: usize,
+    passed: usize,
+}
+
+impl<'e> Skip<'e> {
+    /// Passes the objects of a value, or returns the one of them behind which none are left to be
+    /// passed.
+    fn pass(&mut self, value: &[u8]) -> Result<Option<VmWord<'e>>, NoReply> {
+        if !self.is_bag && self.left > 0 {
+            self.left -= 1;
+            self.passed += 1;
+            return Ok(None);
+        }
+        check_length(value.len())?;
+        let objects = objects(value).map_err(Error::from)?;
+        if self.left >= objects.len() {
+            self.left -= objects.len();
+            self.passed += objects.len();
+            return Ok(None);
+        }
+        let index = match self.direction {
+            Direction::Up => self.left,
+            Direction::Down => objects.len() - 1 - self.left,
+        };
+        let object = self.env.from_etf(objects[index]);
+        object.ok_or(KnownAtom::Damaged.into()).map(Some)
+    }
 }
 
 /// `disk_key(Table, Key)`: a key as encoded in the store, for `disk_chunk`.
