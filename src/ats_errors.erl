@@ -19,7 +19,7 @@
       | owner | not_owner | already_exists
       | full_scan
       | backend                                % of new/2
-      | merge | operand | value | default    % of merge/4,5
+      | merge | operand | value | default    % of merge/3,4,5
       | none
       | system_limit
       | source | target | filter | lower | upper | row % of functions of `dats'
@@ -328,6 +328,8 @@ other_messages(update_element, Table, [_Key, Elements | Default], Cause) ->
     element_messages(Elements, default_object(Table, Default), Cause);
 other_messages(merge, Table, [_Key, _Operand, Merge | Default], Cause) ->
     merge_messages(Merge, default_object(Table, Default), Cause);
+other_messages(Write, _Table, [_Key, _Value], operand) when Write =:= merge; Write =:= write ->
+    [none, <<"not a value that the merge of the table takes">>];
 other_messages(_From, _Table, [_Source | _Options], source) ->
     [<<"not a table that can be read">>];
 other_messages(_To, _Table, [_Target | _Options], target) ->

@@ -10,7 +10,7 @@
 
 -include("ats_osmos.hrl").
 
--export([options/1, read/2, write/3, select_range/6, select_continue/3]).
+-export([options/1, read/2, write/3, merge/3, select_range/6, select_continue/3]).
 
 -export_type([format/0, option/0, bound/0, select/0, goes_on/0]).
 
@@ -95,39 +95,35 @@ read(Table, Key) ->
             no_pair
     end.
 
-%% @doc Merges a value with that of a key. A term that is no value is refused, but `delete' deletes
-%% then.
+%% @doc Like {@link merge/3}, but `delete' deletes the key if it is no value.
 -spec write(ats:tid(), Key :: term(), Value :: term()) -> true.
-write(Table, Key, Value) ->
-    Formats = ats_format:of_table(Table),
-    try write(Table, Formats, Key, Value)
+write(Table, Key, delete) ->
+    try merge(Table, Key, delete)
     catch
-        error:{ats_error, {value_format, _}} when Value =:= delete ->
-            ats_nif:disk_delete_unread(Table, ats_format:key(Formats, Key))
-    end.
-
--spec write(ats:tid(), ats_format:formats(), term(), term()) -> true.
-write(Table, none, Key, Value) ->
-    case ats_nif:disk_write(Table, {Key, Value}) of
-        written -> true;
-        operand -> no_operand(Table, Key, Value);
-        {ask, Module, Version} -> ats_merge_access:write(Table, Module, Version, none, Key, Value)
+        error:{ats_error, Cause} when Cause =:= operand; element(1, Cause) =:= value_format ->
+            ats_nif:disk_delete_unread(Table, ats_format:key(ats_format:of_table(Table), Key))
     end;
-write(Table, Formats, Key, Value) ->
-    case ats_merge_pending:program(Table) of
+write(Table, Key, Value) ->
+    merge(Table, Key, Value).
+
+%% @doc Merges a value with that of a key, which is not read.
+-spec merge(ats:tid(), Key :: term(), Value :: term()) -> true.
+merge(Table, Key, Value) ->
+    Formats = ats_format:of_table(Table),
+    case Formats =/= none andalso ats_merge_pending:program(Table) of
         {{Module, Version}, _Id} ->
             ats_merge_access:write(Table, Module, Version, Formats, Key, Value);
-        none ->
-            StoredKey = ats_format:key(Formats, Key),
-            case ats_nif:disk_write(Table, {StoredKey, ats_format:value(Formats, Value)}) of
-                written -> true;
-                operand -> no_operand(Table, StoredKey, Value)
+        _ ->
+            Pair = {ats_format:key(Formats, Key), ats_format:value(Formats, Value)},
+            case ats_nif:disk_write(Table, Pair) of
+                written ->
+                    true;
+                operand ->
+                    erlang:error({ats_error, operand});
+                {ask, Module, Version} ->
+                    ats_merge_access:write(Table, Module, Version, Formats, Key, Value)
             end
     end.
-
--spec no_operand(ats:tid(), Key :: term(), Value :: term()) -> true.
-no_operand(Table, StoredKey, delete) -> ats_nif:disk_delete_unread(Table, StoredKey);
-no_operand(_Table, _Key, _Value) -> erlang:error({ats_error, operand}).
 
 %% @doc Returns the first rows of a range that a function selects, of the table as it is now. Beyond
 %% `Most' selects, those that were not continued for longest are given up.

@@ -26,6 +26,7 @@
 -export([lookup/2, lookup_element/3, lookup_element/4, lookup_elements/3, member/2, take/2]).
 -export([take_all_objects/1]).
 -export([update_counter/3, update_counter/4, update_element/3, update_element/4]).
+-export([merge/3, merge/4, merge/5]).
 -export([first/1, last/1, next/2, prev/2]).
 -export([first_lookup/1, last_lookup/1, next_lookup/2, prev_lookup/2]).
 -export([select/1, select/2, select/3, select_reverse/1, select_reverse/2, select_reverse/3]).
@@ -839,6 +840,52 @@ update_element(Name, Key, ElementSpec) ->
 update_element(Name, Key, ElementSpec, Default) ->
     ?ANSWER(?CHANGE(update_element, [Key, ElementSpec, Default], Name),
             Name, [Name, Key, ElementSpec, Default]).
+
+%% @doc Merges a value with that of a key by the merge of the table, without reading it. The value
+%% of a key is the element behind it. The cost is that of a write to the journal and to a tree in
+%% memory, however much was written to the key before.
+%%
+%% In a table without merge the value replaces that of the key. Fails with `badarg' if the merge
+%% does not take the value, for a bag, and if the key is not the first element of objects.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(visits, [{merge, sum}]), dats:merge(visits, monday, 3).
+%% ok
+%% 2> dats:merge(visits, monday, 4).
+%% ok
+%% 3> dats:lookup(visits, monday).
+%% [{monday,7}]
+%% '''
+-spec merge(tab_name(), Key :: term(), Value :: term()) -> ok | {error, reason()}.
+merge(Name, Key, Value) ->
+    ?DONE(ats_osmos:merge(?CHANGED(Name), Key, Value), Name, [Name, Key, Value]).
+
+%% @doc Merges a value into an element of the object with a key, as one atomic step, and returns the
+%% new value of the element. If the key is not in the table, `{Key, Operand}' is inserted. {@link
+%% ats:merge/4} lists the merges. The merge of the table has no part in it.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:merge(prices, pear, 9, max).
+%% 9
+%% 3> dats:merge(prices, fig, 5, {2, sum}).
+%% 5
+%% '''
+-spec merge(tab_name(), Key :: term(), Operand :: term(),
+            ats:merge() | {Pos :: pos_integer(), ats:merge()}) -> term().
+merge(Name, Key, Operand, Merge) ->
+    ?ANSWER_OR_EXIT(?CHANGE(merge, [Key, Operand, Merge], Name),
+                    Name, [Name, Key, Operand, Merge]).
+
+%% @doc Like {@link merge/4}, but if the key is not in the table, merges the operand into `Default'
+%% and inserts the result under `Key'.
+-spec merge(tab_name(), Key :: term(), Operand :: term(),
+            ats:merge() | {Pos :: pos_integer(), ats:merge()}, Default :: tuple()) -> term().
+merge(Name, Key, Operand, Merge, Default) ->
+    ?ANSWER_OR_EXIT(?CHANGE(merge, [Key, Operand, Merge, Default], Name),
+                    Name, [Name, Key, Operand, Merge, Default]).
 
 -spec done(true) -> ok.
 done(true) -> ok.
@@ -1910,9 +1957,9 @@ progress(_) -> erlang:error({ats_error, options}).
 %%
 %% The directory remembers the format. A table is not opened with another one, nor with another
 %% version of its module: `{error, {format_mismatch, Directory}}'. Without the option it is opened
-%% with its own format. `read/2', `write/3' and the selects of this section take and return keys and
-%% values of the program. All other functions have the stored form: for a format of the program, the
-%% bytes, as in `{<<4, 3, 2, 1>>, <<0, 0, 0, 5>>}'.
+%% with its own format. `read/2', `write/3', {@link merge/3} and the selects of this section take and
+%% return keys and values of the program. All other functions have the stored form: for a format of
+%% the program, the bytes, as in `{<<4, 3, 2, 1>>, <<0, 0, 0, 5>>}'.
 %%
 %% `{select_timeout_secs, Seconds | infinity}' is `{snapshot_age, Ms}' of {@link open_file/2}.
 %% `{max_selects, N}' limits the number of selects that the table continues: beyond it, those that
@@ -1958,11 +2005,8 @@ read(Name, Key) ->
         Answer -> Answer
     end.
 
-%% @doc Merges a value with that of a key, without reading it. The cost is that of a write to the
-%% journal and to a tree in memory, however much was written to the key before.
-%%
-%% A term that the merge cannot take as a value, such as an atom for `sum', is `badarg'; but the
-%% atom `delete' deletes the key then. In a table without merge the value replaces that of the key.
+%% @doc Merges a value with that of a key like {@link merge/3}, but the atom `delete' deletes the key
+%% if the merge cannot take it as a value.
 -spec write(tab_name(), Key :: term(), Value :: term()) -> ok | {error, reason()}.
 write(Name, Key, Value) ->
     ?DONE(ats_osmos:write(?CHANGED(Name), Key, Value), Name, [Name, Key, Value]).

@@ -20,7 +20,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![nif!("merge", merge, 4), nif!("merge", merge, 5)]
 }
 
-fn merge<'e, const N: usize>(env: Env<'e>, args: [VmTerm<'e>; N]) -> NifResult<'e> {
+pub(super) fn merge<'e, const N: usize>(env: Env<'e>, args: [VmTerm<'e>; N]) -> NifResult<'e> {
     let ([table, key, operand, how], default) = with_default(&args);
     with_writable(env, table, |shared, guard| {
         let shared = check_not_bag(shared)?;

@@ -10,7 +10,7 @@ use crate::atoms::{self, KnownAtom};
 use crate::call::{NifResult, NoReply};
 use crate::env::Env;
 use crate::functions::arguments::ListTerms;
-use crate::functions::{counters, objects, pop, walks};
+use crate::functions::{counters, merge, objects, pop, walks};
 use crate::vm_term::VmTerm;
 use crate::{nif, sys};
 
@@ -19,7 +19,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
 }
 
 /// More than the number of arguments after the table of any of these functions.
-const MANY: usize = 4;
+const MANY: usize = 5;
 
 /// `disk_try(Table, Function, Arguments)`: calls a function with these arguments after the table:
 /// `{ok, Answer}`, or `{refused, Cause}`.
@@ -76,6 +76,10 @@ fn call<'e>(
         ("update_element", &[key, how]) => counters::update_element(env, [table, key, how]),
         ("update_element", &[key, how, default]) => {
             counters::update_element(env, [table, key, how, default])
+        }
+        ("merge", &[key, operand, how]) => merge::merge(env, [table, key, operand, how]),
+        ("merge", &[key, operand, how, default]) => {
+            merge::merge(env, [table, key, operand, how, default])
         }
         _ => Err(KnownAtom::None.into()),
     }

@@ -8,7 +8,7 @@ use crate::call::{NifResult, NoReply};
 use crate::disk::{Expected, Replace};
 use crate::env::Env;
 use crate::etf::Etf;
-use crate::functions::access::with_writable;
+use crate::functions::access::{check_not_bag, with_writable};
 use crate::functions::object_terms::write_key;
 use crate::functions::tables::{Term, one_of};
 use crate::handle::Shared;
@@ -63,9 +63,10 @@ fn with_pair<'e, R>(
 
 /// `disk_write(Table, Object)`: writes an object as a merge operand of its key, without reading the
 /// key: `written`; `operand` if it cannot be merged; `{ask, Name, Version}` if a program merges,
-/// which must be asked first.
+/// which must be asked first. Not for bags.
 fn disk_write<'e>(env: Env<'e>, [table, object]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     with_writable(env, table, |shared, _| {
+        let shared = check_not_bag(shared)?;
         let opened = shared.disk.as_ref().ok_or(KnownAtom::TableType)?;
         if let Some(program) = opened.program() {
             let [module, version] = program_words(env, program);
