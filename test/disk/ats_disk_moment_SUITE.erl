@@ -108,6 +108,9 @@ ranges(T, Keys) ->
     Pairs = lists:zip(Keys, lists:reverse(Keys)),
     [{range, [T, A, B]} || {A, B} <- Pairs] ++
     [{range_count, [T, A, B]} || {A, B} <- Pairs] ++
+    [{rank, [T, K]} || K <- Keys] ++
+    [{nth, [T, N]} || N <- [1, 2, 7, -1, -3, 100000]] ++
+    [{range_nth, [T, A, B, N]} || {A, B} <- Pairs, N <- [1, -2]] ++
     [{range, [T, A, B, [reverse, keys]]} || {A, B} <- Pairs] ++
     [{range_fold, [fun(O, All) -> [O | All] end, [], T, A, B]} || {A, B} <- Pairs] ++
     [{prefix, [T, {'_'}]}, {prefix, [T, {a, '_'}]}].

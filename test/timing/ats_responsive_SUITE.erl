@@ -24,6 +24,7 @@
     unfix_large_table/1,
     much_is_taken/1,
     uncounted_places/1,
+    places_on_disk/1,
     large_objects_are_copied/1,
     large_objects_are_changed/1,
     large_values_are_merged/1,
@@ -65,6 +66,7 @@ all() ->
         unfix_large_table,
         much_is_taken,
         uncounted_places,
+        places_on_disk,
         large_objects_are_copied,
         large_objects_are_changed,
         large_values_are_merged,
@@ -316,6 +318,34 @@ uncounted_places(_) ->
          || {What, Call} <- Calls
         ]
     end).
+
+%% A table on disk has no counts, so objects are passed one by one, in the memtable and in a file.
+places_on_disk(Config) ->
+    File = filename:join(proplists:get_value(priv_dir, Config), "places"),
+    {ok, T} = dats:open_file(places, [{file, File}, {type, ordered_set}]),
+    Objects = [{N, {value, N}} || N <- lists:seq(1, ?OBJECTS)],
+    Calls = [
+        {rank, fun() -> ?assertEqual(?OBJECTS, dats:rank(T, x)) end},
+        {nth, fun() -> ?assertMatch({_, _}, dats:nth(T, ?OBJECTS - 10)) end},
+        {last, fun() -> ?assertMatch({_, _}, dats:nth(T, 10 - ?OBJECTS)) end},
+        {range_count, fun() -> ?assertEqual(?OBJECTS, dats:range_count(T, 1, x)) end},
+        {take_all_objects, fun() ->
+            in_large_process(fun() -> ?assertEqual(?OBJECTS, length(dats:take_all_objects(T))) end)
+        end}
+    ],
+    [
+        attempt(
+            fun(_) ->
+                ok = dats:insert(T, Objects),
+                _ = Flushes andalso (ok = dats:flush(T)),
+                watch({What, Flushes}, Call)
+            end,
+            What,
+            3
+        )
+     || {What, Call} <- Calls, Flushes <- [false, true]
+    ],
+    ok = dats:close(T).
 
 %% An object of a million words, in and out.
 large_objects_are_copied(_) ->
