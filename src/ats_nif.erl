@@ -118,7 +118,7 @@
           memory := default | pos_integer(),
           memtable_keys := default | pos_integer(),
           compressed := boolean(),
-          snapshot_age := infinity | (Milliseconds :: pos_integer()),
+          continuation_age := infinity | (Milliseconds :: pos_integer()),
           snapshot_memory := non_neg_integer()}.
 
 %% The reason why a table in a directory cannot be used.

@@ -20,7 +20,7 @@
       | {type_mismatch | keypos_mismatch | merge_mismatch | format_mismatch, file:filename_all()}
       | {access_mode, file:filename_all()}
       | {read_only, file:filename_all(), Why :: unicode:chardata()}
-      | {snapshot_expired, file:filename_all()}
+      | {continuation_expired, file:filename_all()}
       | {merge_failed, file:filename_all()}
       | {merge_failed, file:filename_all(), Key :: term(), ats_merge:failure()}
       | {merge_mismatch, file:filename_all(), Key :: term(),
@@ -77,8 +77,10 @@ reason(Mismatch, Directory, _Text)
   when Mismatch =:= type_mismatch; Mismatch =:= keypos_mismatch; Mismatch =:= merge_mismatch;
        Mismatch =:= format_mismatch;
        Mismatch =:= not_a_dats_table; Mismatch =:= in_use; Mismatch =:= within_table;
-       Mismatch =:= merge_failed; Mismatch =:= snapshot_expired ->
+       Mismatch =:= merge_failed ->
     {Mismatch, Directory};
+reason(snapshot_expired, Directory, _Text) ->
+    {continuation_expired, Directory};
 reason(Cause, Directory, Text)
   when Cause =:= damaged; Cause =:= newer_format; Cause =:= read_only; Cause =:= storage ->
     {Cause, Directory, Text};
@@ -118,8 +120,9 @@ format({format_failed, Directory, Failure}) ->
                   [Directory, ats_merge:format_failure(Failure)]);
 format({access_mode, Directory}) ->
     io_lib:format("~ts: the table was opened for reading only", [Directory]);
-format({snapshot_expired, Directory}) ->
-    io_lib:format("~ts: a snapshot was not read for longer than the option snapshot_age says",
+format({continuation_expired, Directory}) ->
+    io_lib:format("~ts: a call or a continuation has not read on for longer than the option "
+                  "continuation_age says",
                   [Directory]);
 format({merge_failed, Directory}) ->
     io_lib:format("~ts: what was written to the key cannot be merged", [Directory]);

@@ -30,7 +30,7 @@
           auto_save := infinity | non_neg_integer(),
           block_size := default | pos_integer(),
           memory := default | pos_integer(),
-          snapshot_age := infinity | pos_integer(),
+          continuation_age := infinity | pos_integer(),
           snapshot_memory := non_neg_integer(),
           compressed := boolean(),
           max_memory_entries := default | pos_integer(),
@@ -51,8 +51,8 @@
 -define(LEAST_SLOTS, 256).
 -define(MOST_SLOTS, ((1 bsl 31) - 1)).
 
-%% Default lifetime of an internal snapshot that nobody reads: an hour, as in osmos.
--define(SNAPSHOT_AGE, 3600000).
+%% Default time in which a call or a continuation must read on: an hour, as in osmos.
+-define(CONTINUATION_AGE, 3600000).
 %% Memory that snapshots of programs hold besides that of the table.
 -define(SNAPSHOT_MEMORY, (256 bsl 20)).
 
@@ -114,7 +114,7 @@ defaults() ->
       auto_save => ?INTERVAL,
       block_size => default,
       memory => default,
-      snapshot_age => ?SNAPSHOT_AGE,
+      continuation_age => ?CONTINUATION_AGE,
       snapshot_memory => ?SNAPSHOT_MEMORY,
       compressed => false,
       max_memory_entries => default,
@@ -180,10 +180,10 @@ option({block_size, Bytes}, Read) when is_integer(Bytes) ->
     within(Bytes, ?BLOCK_SIZES, block_size, Read);
 option({memory, Bytes}, Read) when is_integer(Bytes) ->
     within(Bytes, ?LEAST_MEMORY, ?MAX_SMALL_INTEGER, memory, Read);
-option({snapshot_age, infinity}, Read) ->
-    Read#{snapshot_age := infinity};
-option({snapshot_age, Ms}, Read) when is_integer(Ms), Ms > 0, Ms =< ?MAX_SMALL_INTEGER ->
-    Read#{snapshot_age := Ms};
+option({continuation_age, infinity}, Read) ->
+    Read#{continuation_age := infinity};
+option({continuation_age, Ms}, Read) when is_integer(Ms), Ms > 0, Ms =< ?MAX_SMALL_INTEGER ->
+    Read#{continuation_age := Ms};
 option({snapshot_memory, Bytes}, Read)
   when is_integer(Bytes), Bytes >= 0, Bytes =< ?MAX_SMALL_INTEGER ->
     Read#{snapshot_memory := Bytes};
@@ -333,7 +333,7 @@ repair_hint(#{type := Type, keypos := KeyPos, merge := Merge}) -> {Type, KeyPos,
 native(#{directory := Directory, merge := Merge, formats := Formats,
          max_memory_entries := MemtableKeys} = Parsed) ->
     Same = maps:with([create, temporary, access, type, keypos, durability, block_size, memory,
-                      snapshot_age, snapshot_memory, compressed], Parsed),
+                      continuation_age, snapshot_memory, compressed], Parsed),
     {native_name(Directory),
      Same#{merge => merge(Merge), formats => formats(Formats), memtable_keys => MemtableKeys}}.
 

@@ -59,9 +59,9 @@ option({format, {Key, Value, BlockSize}}) ->
     {ValueFormat, Merge} = value(Value),
     [{block_size, BlockSize}, {formats, {key(Key), ValueFormat}} | Merge];
 option({select_timeout_secs, infinity}) ->
-    [{snapshot_age, infinity}];
+    [{continuation_age, infinity}];
 option({select_timeout_secs, Seconds}) when is_number(Seconds) ->
-    [{snapshot_age, ceil(1000 * Seconds)}];
+    [{continuation_age, ceil(1000 * Seconds)}];
 option({Other, _} = Option)
   when Other =/= format, Other =/= formats, Other =/= type, Other =/= keypos ->
     [Option].

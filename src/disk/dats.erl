@@ -69,7 +69,7 @@
       | {block_size, Bytes :: pos_integer()}
       | {compressed, boolean()}
       | {memory, Bytes :: pos_integer()}
-      | {snapshot_age, infinity | Milliseconds :: pos_integer()}
+      | {continuation_age, infinity | Milliseconds :: pos_integer()}
       | {snapshot_memory, Bytes :: non_neg_integer()}
       | {estimated_no_objects | min_no_slots | max_no_slots, default | non_neg_integer()}
       | {ram_file, false} | {repair, boolean() | force}.
@@ -162,11 +162,10 @@ open_file(Directory) ->
 %% files are often half as large. `false' is the default. Each setting reads files of the other</dd>
 %% <dt>`{memory, Bytes}'</dt><dd>limit of the memory for the latest writes and for cached blocks;
 %% 320 MiB</dd>
-%% <dt>`{snapshot_age, Ms}'</dt><dd>lifetime of an internal snapshot that nobody reads. Calls that
-%% read the table as of one moment keep such a snapshot, and so does {@link select_continue/3}. A
-%% function that goes on with an expired one answers `{error, {snapshot_expired, Directory}}'. An
-%% hour by default; `infinity' is never. Snapshots of {@link snapshot/1} do not expire by this
-%% option</dd>
+%% <dt>`{continuation_age, Ms}'</dt><dd>lifetime of the view of one moment that a call, or a
+%% continuation of {@link select_range/5}, has of the table, if it does not read on. A function that
+%% goes on later answers `{error, {continuation_expired, Directory}}'. An hour by default;
+%% `infinity' is never. Snapshots of {@link snapshot/1} have the option `max_age' instead</dd>
 %% <dt>`{snapshot_memory, Bytes}'</dt><dd>limit of the memory that snapshots of {@link snapshot/1}
 %% hold besides that of the table. Beyond it the oldest of them end; 256 MiB</dd>
 %% <dt>`{repair, true}'</dt><dd>if the table cannot be opened because files are damaged, all
@@ -1961,7 +1960,7 @@ progress(_) -> erlang:error({ats_error, options}).
 %% return keys and values of the program. All other functions have the stored form: for a format of
 %% the program, the bytes, as in `{<<4, 3, 2, 1>>, <<0, 0, 0, 5>>}'.
 %%
-%% `{select_timeout_secs, Seconds | infinity}' is `{snapshot_age, Ms}' of {@link open_file/2}.
+%% `{select_timeout_secs, Seconds | infinity}' is `{continuation_age, Ms}' of {@link open_file/2}.
 %% `{max_selects, N}' limits the number of selects that the table continues: beyond it, those that
 %% were not continued for longest are given up. `{max_memory_entries, N}' limits the number of keys
 %% in memory: with `N' they go to a file, or before if they take too much memory. Without these two
@@ -2023,8 +2022,8 @@ write(Name, Key, Value) ->
 %% Fewer rows than `N' are the last, and the last handle is `'$end_of_table''. All rows are those of
 %% one moment, also the rows that {@link select_continue/3} returns. The table keeps a snapshot of
 %% that moment until there are no more rows, the calling process ends, no rows were asked for during
-%% `snapshot_age', or other selects were more than `max_selects'. An expired handle is answered by
-%% `{error, {bad_select_handle, Handle}}'. Only the process that began a select can use its handle.
+%% `continuation_age', or other selects were more than `max_selects'. An expired handle is answered
+%% by `{error, {bad_select_handle, Handle}}'. Only the process that began a select can use its handle.
 %% `info(Table, stats)' tells how many snapshots there are, and how many bytes of files and of
 %% memory only they keep.
 -spec select_range(tab_name(), Lower :: ats_osmos:bound(), Upper :: ats_osmos:bound(),

@@ -435,7 +435,7 @@ owners(Config) ->
     ?assertEqual(ok, dats:release(S)).
 
 ages(Config) ->
-    T = ats_disk_lib:open(Config, t, [{type, set}, {snapshot_age, 100}]),
+    T = ats_disk_lib:open(Config, t, [{type, set}, {continuation_age, 100}]),
     ok = dats:insert(T, {1, a}),
     S = dats:snapshot(T, [{max_age, 200}]),
     Kept = dats:snapshot(T, [{max_age, infinity}]),

@@ -129,7 +129,7 @@ selects_in_use(Config) ->
 %% A fold that reads nothing for longer than that has an answer that says so.
 slow_folds(Config) ->
     Directory = ats_disk_lib:file(Config, s),
-    {ok, s} = dats:open_file(s, [{file, Directory}, {snapshot_age, 300}]),
+    {ok, s} = dats:open_file(s, [{file, Directory}, {continuation_age, 300}]),
     Bytes = crypto:strong_rand_bytes(10000),
     [ok = dats:insert(s, {N, Bytes}) || N <- lists:seq(1, 100)],
     Sleep = fun(_, {First, N}) ->
@@ -137,12 +137,12 @@ slow_folds(Config) ->
         {false, N + 1}
     end,
     Failed = dats:foldl(Sleep, {true, 0}, s),
-    ?assertEqual({error, {snapshot_expired, filename:absname(Directory)}}, Failed),
+    ?assertEqual({error, {continuation_expired, filename:absname(Directory)}}, Failed),
     ?assert(is_list(unicode:characters_to_list(dats:format_error(Failed)))),
     ?assertEqual({false, 100}, dats:foldl(Sleep, {false, 0}, s)),
-    ?assertError(badarg, dats:open_file(x, [{file, Directory}, {snapshot_age, 0}])),
+    ?assertError(badarg, dats:open_file(x, [{file, Directory}, {continuation_age, 0}])),
     ok = dats:close(s),
-    {ok, s} = dats:open_file(s, [{file, Directory}, {snapshot_age, infinity}]),
+    {ok, s} = dats:open_file(s, [{file, Directory}, {continuation_age, infinity}]),
     ?assertEqual({false, 100}, dats:foldl(Sleep, {true, 0}, s)).
 
 %% The bounds of the key in the head or the guards decide how many blocks are read, also where the

@@ -123,8 +123,8 @@ known_atoms! {
     MemtableKeys = "memtable_keys",
     /// `compressed`
     Compressed = "compressed",
-    /// `snapshot_age`
-    SnapshotAge = "snapshot_age",
+    /// `continuation_age`
+    ContinuationAge = "continuation_age",
     /// `snapshot_memory`
     SnapshotMemory = "snapshot_memory",
     /// `snapshot`: the table is a snapshot, which cannot be changed.

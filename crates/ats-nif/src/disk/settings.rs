@@ -57,8 +57,9 @@ pub struct Settings {
     pub memtable_keys: Option<usize>,
     /// Compression of the files written.
     pub compression: Compression,
-    /// Time without reads after which a snapshot expires. `None` means never.
-    pub snapshot_age: Option<Duration>,
+    /// Time without reads after which the snapshot of a call or of a continuation expires. `None`
+    /// means never.
+    pub continuation_age: Option<Duration>,
     /// Largest number of bytes that snapshots held by programs may keep in memory.
     pub snapshot_memory: usize,
 }
@@ -159,7 +160,7 @@ impl Settings {
             operator,
             durability: self.durability,
             compression: self.compression,
-            snapshot_age: self.snapshot_age,
+            snapshot_age: self.continuation_age,
             snapshot_memory: self.snapshot_memory,
             block_bytes: self.block_bytes.unwrap_or(default.block_bytes),
             memtable_bytes,

@@ -82,7 +82,7 @@ impl<'e> Options<'e> {
                 false => Compression::None,
             },
             snapshot_memory: self.get(KnownAtom::SnapshotMemory, size)?,
-            snapshot_age: match self.get(KnownAtom::SnapshotAge, Some)? {
+            continuation_age: match self.get(KnownAtom::ContinuationAge, Some)? {
                 age if KnownAtom::Infinity.is(age.word()) => None,
                 age => Some(milliseconds(age).ok_or(KnownAtom::None)?),
             },
