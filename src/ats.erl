@@ -19,28 +19,38 @@
 %% that need several calls are at the end of the file.
 -module(ats).
 
--export([new/2, delete/1, rename/2, whereis/1, all/0, info/1, info/2]).
--export([give_away/3, setopts/2]).
--export([insert/2, insert_new/2]).
--export([lookup/2, lookup_element/3, lookup_element/4, member/2, take/2]).
--export([delete/2, delete_object/2, delete_all_objects/1]).
--export([update_counter/3, update_counter/4, update_element/3, update_element/4]).
+%% Tables
+-export([new/2, delete/1, rename/2, whereis/1, all/0, info/1, info/2, setopts/2, give_away/3]).
+%% Writing
+-export([insert/2, insert_new/2, delete/2, delete_object/2, delete_all_objects/1]).
+-export([update_element/3, update_element/4]).
+%% Counters and merges
+-export([update_counter/3, update_counter/4, merge/4, merge/5]).
+%% Taking
+-export([take/2, take_first/1, take_last/1, take_all_objects/1, select_take/2]).
+%% Reading
+-export([lookup/2, lookup_element/3, lookup_element/4, lookup_elements/3, member/2, tab2list/1]).
+%% Traversal
 -export([first/1, last/1, next/2, prev/2]).
 -export([first_lookup/1, last_lookup/1, next_lookup/2, prev_lookup/2]).
+-export([foldl/3, foldr/3, safe_fixtable/2, slot/2]).
+%% Match specifications
 -export([select/1, select/2, select/3, select_reverse/1, select_reverse/2, select_reverse/3]).
 -export([select_count/2, select_delete/2, select_replace/2]).
 -export([match/1, match/2, match/3, match_object/1, match_object/2, match_object/3]).
 -export([match_delete/2, match_spec_compile/1, match_spec_run/2, is_compiled_ms/1]).
 -export([test_ms/2, repair_continuation/2, fun2ms/1, explain/2]).
--export([range/3, range/4, range_count/3, range_count/4, range_delete/3, range_delete/4]).
--export([range_fold/5, range_fold/6, prefix/2, prefix/3, lookup_elements/3]).
+%% Ranges
+-export([range/3, range/4, prefix/2, prefix/3, range_count/3, range_count/4]).
+-export([range_delete/3, range_delete/4, range_fold/5, range_fold/6]).
 -export([rank/2, nth/2, range_nth/4, range_nth/5]).
--export([select_take/2, take_all_objects/1, take_first/1, take_last/1, merge/4, merge/5]).
--export([safe_fixtable/2, slot/2, tab2list/1, foldl/3, foldr/3]).
+%% Snapshots
 -export([snapshot/1, snapshot/2, release/1, diff/2, diff/4, checkpoint/2]).
+%% Files and Dets tables
 -export([tab2file/2, tab2file/3, file2tab/1, file2tab/2, tabfile_info/1]).
--export([init_table/2, from_dets/2, to_dets/2, table/1, table/2]).
--export([i/0, i/1, i/2, i/3]).
+-export([init_table/2, from_dets/2, to_dets/2]).
+%% Queries and the shell
+-export([table/1, table/2, i/0, i/1, i/2, i/3]).
 
 -export_type([table/0, tab/0, tid/0, table_type/0, table_access/0]).
 -export_type([write_concurrency/0, full_scan/0, backend/0, option/0, table_change/0]).

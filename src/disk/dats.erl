@@ -1,11 +1,30 @@
 %% @doc Tables on disk: what `dets' is to `ets', `dats' is to `ats'.
 %%
-%% This module is a drop-in for `dets': the same functions with the same arguments, results and
-%% errors. Change `dets:' to `dats:' and the program works as before, on another file format. A
-%% table is a directory. Besides it has features of `ats': the type `ordered_set', ranges, match
-%% specifications that read only the objects they need, and functions that do several things in one
-%% step.
+%% The functions are those of `ats', and so of `ets', with the same arguments. A program that was
+%% written for `dets' works as before, on another file format, when `dets:' is changed to `dats:';
+%% one that was written for osmos finds its functions, too. A table is a directory.
 %%
+%% == Groups of functions ==
+%% <dl>
+%% <dt>Tables</dt><dd>opening, closing, describing, removing, renaming and copying them</dd>
+%% <dt>Durability and space</dt><dd>what is on disk, and how much memory and room it takes</dd>
+%% <dt>Writing</dt><dd>inserting, deleting and updating objects</dd>
+%% <dt>Counters and merges</dt><dd>changes that depend on the present value, and writes that are
+%% merged without reading it</dd>
+%% <dt>Taking</dt><dd>removing objects and returning them, in one step</dd>
+%% <dt>Reading</dt><dd>looking objects up</dd>
+%% <dt>Traversal</dt><dd>going from key to key, and folds</dd>
+%% <dt>Match specifications</dt><dd>selecting, counting, deleting and replacing objects</dd>
+%% <dt>Ranges</dt><dd>objects between two keys, and by their place, in ordered types</dd>
+%% <dt>Snapshots</dt><dd>views of one moment, their differences, and copies of an open table</dd>
+%% <dt>Other tables and queries</dt><dd>copies from and to tables of `ets', `ats' and `dets', and
+%% `qlc'</dd>
+%% <dt>Names of dets</dt><dd>functions as `dets' has them, which new programs hardly need.
+%% {@link open_file/2}, {@link close/1} and {@link sync/1} have their names from `dets', too</dd>
+%% <dt>Names of osmos</dt><dd>the functions of osmos, under its names</dd>
+%% </dl>
+%%
+%% == Properties ==
 %% Good for: tables larger than memory, many writes in any order, ranges and prefixes of keys, data
 %% that must be there after a crash. Not good for: single reads right after many writes of the same
 %% keys, and counting objects, as a table does not keep their number.
@@ -20,30 +39,40 @@
 %% that answer instead, since it could be a key.
 -module(dats).
 
--export([open_file/1, open_file/2, close/1, is_dats_file/1, is_dets_file/1, all/0]).
--export([info/1, info/2, sync/1]).
+%% Tables
+-export([open_file/1, open_file/2, close/1, is_dats_file/1, destroy/1, rename_table/2]).
+-export([copy_table/2, all/0, info/1, info/2, format_error/1]).
+%% Durability and space
+-export([sync/1, flush/1, compact/1, shared_memory/0]).
+%% Writing
 -export([insert/2, insert_new/2, delete/2, delete_object/2, delete_all_objects/1]).
--export([lookup/2, lookup_element/3, lookup_element/4, lookup_elements/3, member/2, take/2]).
--export([take_all_objects/1]).
--export([update_counter/3, update_counter/4, update_element/3, update_element/4]).
--export([merge/3, merge/4, merge/5]).
--export([first/1, last/1, next/2, prev/2]).
--export([first_lookup/1, last_lookup/1, next_lookup/2, prev_lookup/2]).
+-export([update_element/3, update_element/4]).
+%% Counters and merges
+-export([update_counter/3, update_counter/4, merge/3, merge/4, merge/5, upgrade_merge/2]).
+%% Taking
+-export([take/2, take_first/1, take_last/1, take_all_objects/1, select_take/2]).
+%% Reading
+-export([lookup/2, lookup_element/3, lookup_element/4, lookup_elements/3, member/2, tab2list/1]).
+%% Traversal
+-export([first/1, last/1, next/2, prev/2, first_lookup/1, last_lookup/1, next_lookup/2]).
+-export([prev_lookup/2, foldl/3, foldr/3, safe_fixtable/2, slot/2]).
+%% Match specifications
 -export([select/1, select/2, select/3, select_reverse/1, select_reverse/2, select_reverse/3]).
--export([select_count/2, select_delete/2, select_replace/2, select_take/2]).
--export([match/1, match/2, match/3, match_object/1, match_object/2, match_object/3]).
--export([match_delete/2, repair_continuation/2, explain/2]).
--export([range/3, range/4, range_count/3, range_count/4, range_delete/3, range_delete/4]).
--export([range_fold/5, range_fold/6, prefix/2, prefix/3, take_first/1, take_last/1]).
--export([rank/2, nth/2, range_nth/4, range_nth/5]).
--export([safe_fixtable/2, slot/2, foldl/3, foldr/3, traverse/2, tab2list/1]).
--export([init_table/2, init_table/3, table/1, table/2, format_error/1]).
--export([to_ets/2, to_ets/3, from_ets/2, from_ets/3, to_ats/2, to_ats/3, from_ats/2, from_ats/3]).
--export([from_dets/2, from_dets/3, flush/1, compact/1, upgrade_merge/2]).
--export([shared_memory/0]).
--export([bchunk/2, is_compatible_bchunk_format/2]).
--export([destroy/1, rename_table/2, copy_table/2, checkpoint/2, checkpoint/3]).
--export([snapshot/1, snapshot/2, release/1, diff/2, diff/4]).
+-export([select_count/2, select_delete/2, select_replace/2, match/1, match/2, match/3]).
+-export([match_object/1, match_object/2, match_object/3, match_delete/2, repair_continuation/2]).
+-export([explain/2]).
+%% Ranges
+-export([range/3, range/4, prefix/2, prefix/3, range_count/3, range_count/4, range_delete/3]).
+-export([range_delete/4, range_fold/5, range_fold/6, rank/2, nth/2, range_nth/4, range_nth/5]).
+%% Snapshots
+-export([snapshot/1, snapshot/2, release/1, diff/2, diff/4, checkpoint/2, checkpoint/3]).
+%% Other tables and queries
+-export([to_ets/2, to_ets/3, to_ats/2, to_ats/3, from_ets/2, from_ets/3, from_ats/2, from_ats/3]).
+-export([from_dets/2, from_dets/3, table/1, table/2]).
+%% Names of dets
+-export([is_dets_file/1, traverse/2, init_table/2, init_table/3, bchunk/2]).
+-export([is_compatible_bchunk_format/2]).
+%% Names of osmos
 -export([open/2, read/2, write/3, select_range/5, select_continue/3]).
 
 -export_type([tab_name/0, option/0, durability/0, reason/0, continuation/0]).
@@ -116,7 +145,7 @@
 -define(FOLDED_AT_ONCE, 100).
 
 %%--------------------------------------------------------------------------------------------
-%% Opening and closing
+%% Tables
 %%--------------------------------------------------------------------------------------------
 
 %% @doc Opens the existing table in a directory for the caller, under a new name.
@@ -261,11 +290,6 @@ is_dats_file(Directory) ->
         badarg -> {error, {file_error, Directory, badarg}}
     end.
 
-%% @equiv is_dats_file(Directory)
--spec is_dets_file(Directory :: file:name_all()) -> boolean() | {error, reason()}.
-is_dets_file(Directory) ->
-    is_dats_file(Directory).
-
 %% @doc Removes a table that is not open, and its directory. Other files in the directory stay, and
 %% then the directory stays, too: the answer is `{ok, Names}' with the names of these files. A table
 %% whose files are damaged can be removed, too. After a crash during the call, the same call
@@ -313,140 +337,6 @@ copy_table(From, To) ->
         badarg -> erlang:error(badarg, [From, To]);
         Answer -> Answer
     end.
-
-%% @equiv checkpoint(Name, To, [])
--spec checkpoint(tab_name(), To :: file:name_all()) -> ok | {error, reason()}.
-checkpoint(Name, To) ->
-    ?ANSWER(ats_disk_checkpoint:make(Name, To, []), Name, [Name, To]).
-
-%% @doc Copies an open table, as it is at one moment of the call, to another directory. The copy has
-%% all writes from before the call, and each list of objects as a whole or not at all; nobody waits
-%% meanwhile. The directory must be empty or not exist, and not be below that of a table. The copy
-%% is on disk when the call returns; if it fails, or the system stops meanwhile, there is none.
-%%
-%% In the same file system the files get a second name, so the call takes milliseconds, and the copy
-%% takes no room until the open table has replaced the files. In another file system they are
-%% copied. The option `{since, Earlier}' names the directory of an earlier checkpoint there, which
-%% is not open for writing: files that it has are not copied.
-%%
-%% ```
-%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
-%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
-%% ok
-%% 2> dats:checkpoint(prices, "prices_of_today", []).
-%% ok
-%% 3> dats:insert(prices, {apple, 4}).
-%% ok
-%% 4> {ok, Today} = dats:open_file("prices_of_today"),
-%%    dats:lookup(Today, apple).
-%% [{apple,3}]
-%% '''
--spec checkpoint(tab_name(), To :: file:name_all(), [{since, Earlier :: file:name_all()}]) ->
-          ok | {error, reason()}.
-checkpoint(Name, To, Options) ->
-    ?ANSWER(ats_disk_checkpoint:make(Name, To, Options), Name, [Name, To, Options]).
-
-%% @equiv snapshot(Name, [])
--spec snapshot(tab_name()) -> snapshot().
-snapshot(Name) ->
-    ?ANSWER(ats_disk_moment:make(Name, []), Name, [Name]).
-
-%% @doc Makes a snapshot: a read-only table with the objects that an open table has at this moment.
-%% O(1), however large the table is; nobody waits for it.
-%%
-%% All functions that read take it in the place of a name, {@link table/1} and continuations
-%% included, and {@link info/2}; other processes may read it, too. Functions that change a table, or
-%% its files, fail with `badarg'. It has all writes from before the call, and each list of objects
-%% as a whole or not at all.
-%%
-%% It ends with {@link release/1}, with the process that made it, when the table is closed, and when
-%% it is older than the option `{max_age, Ms}' says; the default is `infinity'. Functions that read
-%% it fail with `badarg' then, and the exception says why it has ended; {@link info/1} returns
-%% `undefined'.
-%%
-%% While it exists, it keeps versions of objects in memory, and files, that were replaced since.
-%% `info(Name, snapshots)' tells how many bytes these are. If all snapshots of a table hold more
-%% memory than its option `snapshot_memory' says, the oldest end.
-%%
-%% ```
-%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
-%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
-%% ok
-%% 2> Before = dats:snapshot(prices, [{max_age, 60000}]),
-%%    dats:delete_all_objects(prices).
-%% ok
-%% 3> dats:select(Before, [{{'$1', '$2'}, [{'>', '$2', 3}], ['$1']}]).
-%% [pear,plum]
-%% 4> dats:info(Before, snapshot_of).
-%% prices
-%% 5> dats:release(Before).
-%% ok
-%% '''
--spec snapshot(tab_name(), [snapshot_option()]) -> snapshot().
-snapshot(Name, Options) ->
-    ?ANSWER(ats_disk_moment:make(Name, Options), Name, [Name, Options]).
-
-%% @doc Ends a snapshot, whichever process has made it. Memory and files that only this snapshot
-%% keeps are freed at once. A snapshot that has ended otherwise may be released, too. A second call
-%% fails with `badarg'.
-%%
-%% ```
-%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
-%%    Snapshot = dats:snapshot(prices),
-%%    maps:get(number, dats:info(prices, snapshots)).
-%% 1
-%% 2> dats:release(Snapshot).
-%% ok
-%% '''
--spec release(snapshot()) -> ok.
-release(Snapshot) ->
-    ?DONE(ats_moment:release(Snapshot), Snapshot, [Snapshot]).
-
-%% @doc Returns the differences between two snapshots of a table as a list. See {@link diff/4}.
-%%
-%% ```
-%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
-%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
-%% ok
-%% 2> Before = dats:snapshot(prices),
-%%    dats:insert(prices, [{apple, 4}, {fig, 9}]),
-%%    dats:delete(prices, plum).
-%% ok
-%% 3> dats:diff(Before, dats:snapshot(prices)).
-%% [{change,{apple,3},{apple,4}},{insert,{fig,9}},{delete,{plum,7}}]
-%% '''
--spec diff(First :: snapshot(), Second :: snapshot()) -> [difference()] | {error, reason()}.
-diff(First, Second) ->
-    ?ANSWER(lists:reverse(ats_disk_moment:diff(First, Second, fun(D, All) -> [D | All] end, [])),
-            First, [First, Second]).
-
-%% @doc Folds a function over the differences between two snapshots of a table: the changes that
-%% turn the first into the second. Either may be the older one.
-%%
-%% A difference is `{insert, Object}', `{delete, Object}', or, in a `set' and an `ordered_set',
-%% `{change, Old, New}'. In an ordered table, differences come in the order of the keys. A key of a
-%% bag has all its deletes before its inserts; the order of the objects of a key is no difference.
-%%
-%% Files that both snapshots have are not read. The call takes as long as reading the writes between
-%% the two, besides a look at the keys in memory. A file that a compaction made between the two
-%% counts as written, and so do the files that it has replaced, and objects in ranges that were
-%% deleted as a whole. Some hundred kilobytes of differences are in memory at a time, or those of
-%% one key.
-%%
-%% ```
-%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
-%%    Before = dats:snapshot(prices),
-%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
-%% ok
-%% 2> Insert = fun({insert, {_Key, Price}}, Sum) -> Price + Sum end,
-%%    dats:diff(Before, dats:snapshot(prices), Insert, 0).
-%% 14
-%% '''
--spec diff(First :: snapshot(), Second :: snapshot(), fun((difference(), Acc) -> Acc), Acc) ->
-          Acc | {error, reason()}.
-diff(First, Second, Function, Acc) ->
-    ?ANSWER(ats_disk_moment:diff(First, Second, Function, Acc),
-            First, [First, Second, Function, Acc]).
 
 %% @doc Returns the names of all open tables of this node.
 %%
@@ -514,6 +404,22 @@ info(Name) ->
 info(Name, Item) ->
     ?ANSWER(ats_disk_info:item(Item, Name), Name, [Name, Item]).
 
+%% @doc Says in words why a function has failed.
+%%
+%% ```
+%% 1> Failed = dats:open_file(prices, [{file, "prices"}, {access, read}]).
+%% {error,{file_error,"prices",enoent}}
+%% 2> lists:flatten(dats:format_error(Failed)).
+%% "prices: no such file or directory"
+%% '''
+-spec format_error({error, reason()} | reason()) -> unicode:chardata().
+format_error(Reason) ->
+    ats_disk_failure:format(Reason).
+
+%%--------------------------------------------------------------------------------------------
+%% Durability and space
+%%--------------------------------------------------------------------------------------------
+
 %% @doc Makes all earlier writes durable.
 %%
 %% ```
@@ -542,21 +448,6 @@ sync(Name) ->
 flush(Name) ->
     ?ANSWER(write_runs(Name, fun ats_nif:disk_flush/1), Name, [Name]).
 
-%% @doc Returns the memory in bytes that tables opened without the option `memory' share. `budget'
-%% is the parameter `disk_memory' that the application had when it was started, or 384 MiB;
-%% `memtables' is in use for the latest writes (a third at most), and `cache' for blocks that were
-%% read. While `memtables' is more than its part, the largest tables write theirs to files, and
-%% writes are slowed down. Files that only snapshots read come on top.
-%%
-%% ```
-%% 1> lists:sort(maps:keys(dats:shared_memory())).
-%% [budget,cache,memtables]
-%% '''
--spec shared_memory() -> #{budget := non_neg_integer(), memtables := non_neg_integer(),
-                           cache := non_neg_integer()}.
-shared_memory() ->
-    ats_nif:disk_memory().
-
 %% @doc Compacts all sorted files into one, which has no replaced or deleted objects. Other calls go
 %% on meanwhile. The table does this by itself, a part at a time; this call takes as long as reading
 %% and writing the whole table.
@@ -583,45 +474,20 @@ write_runs(Name, Write) ->
     ok = ats_merge_background:pending(Table),
     Written.
 
-%% @doc Moves a table whose values a module merges to the present version of the module.
-%%
-%% No other version merges values that were written under one: until this is called, reads of keys
-%% that are still to be merged answer `{error, {merge_mismatch, Directory, Key, {Module, OfTable,
-%% OfModule}}}', and so do writes to all keys. The call first merges these keys:
-%%
-%% <dl>
-%% <dt>`{old, OldModule}'</dt><dd>by a module with the functions of the old version, under
-%% whatever name</dd>
-%% <dt>`{convert, Fun}'</dt><dd>`Fun(Key, Values)' gets all values that were written to a key, the
-%% oldest first, and returns `{value, Value}' or `delete'</dd>
-%% </dl>
-%%
-%% Keys that have one value, merged already, are left as they are. If a key cannot be merged, that
-%% is the answer, and the table keeps its version. The call takes as long as reading the whole
-%% table.
--spec upgrade_merge(tab_name(), ats_merge_upgrade:how()) -> ok | {error, reason()}.
-upgrade_merge(Name, How) ->
-    ?ANSWER(finish_upgrade(Name, ats_merge_upgrade:upgrade(?CHANGED(Name), How)),
-            Name, [Name, How]).
-
--spec finish_upgrade(tab_name(), {ok, {module, ats_merge:program(), ats_merge:version()}}
-                     | ats_nif:disk_failure() | {error, reason, term()}) -> ok | {error, reason()}.
-finish_upgrade(Name, {ok, Merge}) ->
-    ats_disk_tables:set_merge(Name, Merge);
-finish_upgrade(Name, Failed) ->
-    ats_disk_failure:of_call(Failed, ats_disk_tables:directory(Name)).
-
-%% @doc Says in words why a function has failed.
+%% @doc Returns the memory in bytes that tables opened without the option `memory' share. `budget'
+%% is the parameter `disk_memory' that the application had when it was started, or 384 MiB;
+%% `memtables' is in use for the latest writes (a third at most), and `cache' for blocks that were
+%% read. While `memtables' is more than its part, the largest tables write theirs to files, and
+%% writes are slowed down. Files that only snapshots read come on top.
 %%
 %% ```
-%% 1> Failed = dats:open_file(prices, [{file, "prices"}, {access, read}]).
-%% {error,{file_error,"prices",enoent}}
-%% 2> lists:flatten(dats:format_error(Failed)).
-%% "prices: no such file or directory"
+%% 1> lists:sort(maps:keys(dats:shared_memory())).
+%% [budget,cache,memtables]
 %% '''
--spec format_error({error, reason()} | reason()) -> unicode:chardata().
-format_error(Reason) ->
-    ats_disk_failure:format(Reason).
+-spec shared_memory() -> #{budget := non_neg_integer(), memtables := non_neg_integer(),
+                           cache := non_neg_integer()}.
+shared_memory() ->
+    ats_nif:disk_memory().
 
 %%--------------------------------------------------------------------------------------------
 %% Writing
@@ -695,6 +561,143 @@ delete_object(Name, Object) ->
 delete_all_objects(Name) ->
     ?DONE(ats_nif:delete_all_objects(?CHANGED(Name)), Name, [Name]).
 
+%% @doc Replaces elements of an object as one atomic step. Returns `false' if the key is not in
+%% the table. Only for `set' and `ordered_set'.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:update_element(prices, pear, {2, 5}).
+%% true
+%% '''
+-spec update_element(tab_name(), Key :: term(), ats:element_spec() | [ats:element_spec()]) ->
+          boolean() | {error, reason()}.
+update_element(Name, Key, ElementSpec) ->
+    ?ANSWER(?CHANGE(update_element, [Key, ElementSpec], Name), Name, [Name, Key, ElementSpec]).
+
+%% @doc Like {@link update_element/3}, starting from `Default' if the key is not in the table.
+-spec update_element(tab_name(), Key :: term(), ats:element_spec() | [ats:element_spec()],
+                     Default :: tuple()) -> true | {error, reason()}.
+update_element(Name, Key, ElementSpec, Default) ->
+    ?ANSWER(?CHANGE(update_element, [Key, ElementSpec, Default], Name),
+            Name, [Name, Key, ElementSpec, Default]).
+
+%%--------------------------------------------------------------------------------------------
+%% Counters and merges
+%%--------------------------------------------------------------------------------------------
+
+%% @doc Adds to numbers inside an object and returns the new values. All operations of one call
+%% are one atomic step. Only for `set' and `ordered_set'.
+%%
+%% If the operation is one number, or `{Pos, Number}', this number and the element that it is added
+%% to can be floats. In all other operations they are integers, as in `ets'.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:update_counter(prices, pear, 2).
+%% 6
+%% 3> dats:update_counter(prices, pear, 0.5).
+%% 6.5
+%% '''
+-spec update_counter(tab_name(), Key :: term(),
+                     ats:update_op() | [ats:update_op()] | number()
+                     | {Pos :: pos_integer(), number()}) ->
+          number() | [integer()] | {error, reason()}.
+update_counter(Name, Key, UpdateOp) ->
+    ?ANSWER(ats_disk_number:add(?CHANGED(Name), Key, UpdateOp), Name, [Name, Key, UpdateOp]).
+
+%% @doc Like {@link update_counter/3}, starting from `Default' if the key is not in the table.
+-spec update_counter(tab_name(), Key :: term(),
+                     ats:update_op() | [ats:update_op()] | integer(), Default :: tuple()) ->
+          integer() | [integer()] | {error, reason()}.
+update_counter(Name, Key, UpdateOp, Default) ->
+    ?ANSWER(?CHANGE(update_counter, [Key, UpdateOp, Default], Name),
+            Name, [Name, Key, UpdateOp, Default]).
+
+%% @doc Merges a value with that of a key by the merge of the table, without reading it. The value
+%% of a key is the element behind it. The cost is that of a write to the journal and to a tree in
+%% memory, however much was written to the key before.
+%%
+%% In a table without merge the value replaces that of the key. Fails with `badarg' if the merge
+%% does not take the value, for a bag, and if the key is not the first element of objects.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(visits, [{merge, sum}]), dats:merge(visits, monday, 3).
+%% ok
+%% 2> dats:merge(visits, monday, 4).
+%% ok
+%% 3> dats:lookup(visits, monday).
+%% [{monday,7}]
+%% '''
+-spec merge(tab_name(), Key :: term(), Value :: term()) -> ok | {error, reason()}.
+merge(Name, Key, Value) ->
+    ?DONE(ats_osmos:merge(?CHANGED(Name), Key, Value), Name, [Name, Key, Value]).
+
+%% @doc Merges a value into an element of the object with a key, as one atomic step, and returns the
+%% new value of the element. If the key is not in the table, `{Key, Operand}' is inserted. {@link
+%% ats:merge/4} lists the merges. The merge of the table has no part in it.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:merge(prices, pear, 9, max).
+%% 9
+%% 3> dats:merge(prices, fig, 5, {2, sum}).
+%% 5
+%% '''
+-spec merge(tab_name(), Key :: term(), Operand :: term(),
+            ats:merge() | {Pos :: pos_integer(), ats:merge()}) -> term().
+merge(Name, Key, Operand, Merge) ->
+    ?ANSWER_OR_EXIT(?CHANGE(merge, [Key, Operand, Merge], Name),
+                    Name, [Name, Key, Operand, Merge]).
+
+%% @doc Like {@link merge/4}, but if the key is not in the table, merges the operand into `Default'
+%% and inserts the result under `Key'.
+-spec merge(tab_name(), Key :: term(), Operand :: term(),
+            ats:merge() | {Pos :: pos_integer(), ats:merge()}, Default :: tuple()) -> term().
+merge(Name, Key, Operand, Merge, Default) ->
+    ?ANSWER_OR_EXIT(?CHANGE(merge, [Key, Operand, Merge, Default], Name),
+                    Name, [Name, Key, Operand, Merge, Default]).
+
+-spec done(true) -> ok.
+done(true) -> ok.
+
+%% @doc Moves a table whose values a module merges to the present version of the module.
+%%
+%% No other version merges values that were written under one: until this is called, reads of keys
+%% that are still to be merged answer `{error, {merge_mismatch, Directory, Key, {Module, OfTable,
+%% OfModule}}}', and so do writes to all keys. The call first merges these keys:
+%%
+%% <dl>
+%% <dt>`{old, OldModule}'</dt><dd>by a module with the functions of the old version, under
+%% whatever name</dd>
+%% <dt>`{convert, Fun}'</dt><dd>`Fun(Key, Values)' gets all values that were written to a key, the
+%% oldest first, and returns `{value, Value}' or `delete'</dd>
+%% </dl>
+%%
+%% Keys that have one value, merged already, are left as they are. If a key cannot be merged, that
+%% is the answer, and the table keeps its version. The call takes as long as reading the whole
+%% table.
+-spec upgrade_merge(tab_name(), ats_merge_upgrade:how()) -> ok | {error, reason()}.
+upgrade_merge(Name, How) ->
+    ?ANSWER(finish_upgrade(Name, ats_merge_upgrade:upgrade(?CHANGED(Name), How)),
+            Name, [Name, How]).
+
+-spec finish_upgrade(tab_name(), {ok, {module, ats_merge:program(), ats_merge:version()}}
+                     | ats_nif:disk_failure() | {error, reason, term()}) -> ok | {error, reason()}.
+finish_upgrade(Name, {ok, Merge}) ->
+    ats_disk_tables:set_merge(Name, Merge);
+finish_upgrade(Name, Failed) ->
+    ats_disk_failure:of_call(Failed, ats_disk_tables:directory(Name)).
+
+%%--------------------------------------------------------------------------------------------
+%% Taking
+%%--------------------------------------------------------------------------------------------
+
 %% @doc Removes and returns all objects with a key, as one atomic step.
 %%
 %% ```
@@ -709,35 +712,6 @@ delete_all_objects(Name) ->
 -spec take(tab_name(), Key :: term()) -> [tuple()] | {error, reason()}.
 take(Name, Key) ->
     ?ANSWER(?CHANGE(take, [Key], Name), Name, [Name, Key]).
-
-%% @doc Removes and returns all objects at one moment, those of an `ordered_set' in ascending order.
-%% See {@link ats:take_all_objects/1}.
-%%
-%% The table is empty when the objects are read, which takes O(number of objects): if the caller is
-%% killed then, or a file is damaged, they are lost. The call waits for writes in progress, and for
-%% no reader, snapshot or fold. If a module merges the values, it merges them all once before the
-%% objects are removed: so a value that cannot be merged is answered, and nothing is removed.
-%%
-%% ```
-%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
-%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
-%% ok
-%% 2> dats:take_all_objects(prices).
-%% [{apple,3},{pear,4},{plum,7}]
-%% 3> dats:info(prices, size).
-%% 0
-%% '''
--spec take_all_objects(tab_name()) -> [tuple()] | {error, reason()}.
-take_all_objects(Name) ->
-    ?ANSWER(take_all(?CHANGED(Name)), Name, [Name]).
-
--spec take_all(ats:tid()) -> [tuple()].
-take_all(Table) ->
-    ok = case ats_merge_access:is_merged_by_program(Table) of
-             false -> ok;
-             true -> ats_disk_walk:fold_chunks(fun(_Objects, ok) -> ok end, ok, Table, up)
-         end,
-    ats_disk_walk:take_all(Table).
 
 %% @doc Removes and returns the object with the first key of an `ordered_set'. See {@link
 %% ats:take_first/1}.
@@ -788,106 +762,59 @@ take_found(Table, Function, Direction) ->
             end
     end.
 
-%% @doc Adds to numbers inside an object and returns the new values. All operations of one call
-%% are one atomic step. Only for `set' and `ordered_set'.
+%% @doc Removes and returns all objects at one moment, those of an `ordered_set' in ascending order.
+%% See {@link ats:take_all_objects/1}.
 %%
-%% If the operation is one number, or `{Pos, Number}', this number and the element that it is added
-%% to can be floats. In all other operations they are integers, as in `ets'.
-%%
-%% ```
-%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
-%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
-%% ok
-%% 2> dats:update_counter(prices, pear, 2).
-%% 6
-%% 3> dats:update_counter(prices, pear, 0.5).
-%% 6.5
-%% '''
--spec update_counter(tab_name(), Key :: term(),
-                     ats:update_op() | [ats:update_op()] | number()
-                     | {Pos :: pos_integer(), number()}) ->
-          number() | [integer()] | {error, reason()}.
-update_counter(Name, Key, UpdateOp) ->
-    ?ANSWER(ats_disk_number:add(?CHANGED(Name), Key, UpdateOp), Name, [Name, Key, UpdateOp]).
-
-%% @doc Like {@link update_counter/3}, starting from `Default' if the key is not in the table.
--spec update_counter(tab_name(), Key :: term(),
-                     ats:update_op() | [ats:update_op()] | integer(), Default :: tuple()) ->
-          integer() | [integer()] | {error, reason()}.
-update_counter(Name, Key, UpdateOp, Default) ->
-    ?ANSWER(?CHANGE(update_counter, [Key, UpdateOp, Default], Name),
-            Name, [Name, Key, UpdateOp, Default]).
-
-%% @doc Replaces elements of an object as one atomic step. Returns `false' if the key is not in
-%% the table. Only for `set' and `ordered_set'.
+%% The call waits for writes in progress, and for no reader, snapshot or fold. The table is empty
+%% when the objects are read, which takes O(number of objects): they are lost if the caller is then
+%% killed, or suspended for longer than `continuation_age', or if a file is damaged. If a module
+%% merges the values, it merges them all once before the objects are removed: so a value that cannot
+%% be merged is answered, and nothing is removed.
 %%
 %% ```
 %% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
 %%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
 %% ok
-%% 2> dats:update_element(prices, pear, {2, 5}).
-%% true
+%% 2> dats:take_all_objects(prices).
+%% [{apple,3},{pear,4},{plum,7}]
+%% 3> dats:info(prices, size).
+%% 0
 %% '''
--spec update_element(tab_name(), Key :: term(), ats:element_spec() | [ats:element_spec()]) ->
-          boolean() | {error, reason()}.
-update_element(Name, Key, ElementSpec) ->
-    ?ANSWER(?CHANGE(update_element, [Key, ElementSpec], Name), Name, [Name, Key, ElementSpec]).
+-spec take_all_objects(tab_name()) -> [tuple()] | {error, reason()}.
+take_all_objects(Name) ->
+    ?ANSWER(take_all(?CHANGED(Name)), Name, [Name]).
 
-%% @doc Like {@link update_element/3}, starting from `Default' if the key is not in the table.
--spec update_element(tab_name(), Key :: term(), ats:element_spec() | [ats:element_spec()],
-                     Default :: tuple()) -> true | {error, reason()}.
-update_element(Name, Key, ElementSpec, Default) ->
-    ?ANSWER(?CHANGE(update_element, [Key, ElementSpec, Default], Name),
-            Name, [Name, Key, ElementSpec, Default]).
+-spec take_all(ats:tid()) -> [tuple()].
+take_all(Table) ->
+    ok = case ats_merge_access:is_merged_by_program(Table) of
+             false -> ok;
+             true -> ats_disk_walk:fold_chunks(fun(_Objects, ok) -> ok end, ok, Table, up)
+         end,
+    ats_disk_walk:take_all(Table).
 
-%% @doc Merges a value with that of a key by the merge of the table, without reading it. The value
-%% of a key is the element behind it. The cost is that of a write to the journal and to a tree in
-%% memory, however much was written to the key before.
-%%
-%% In a table without merge the value replaces that of the key. Fails with `badarg' if the merge
-%% does not take the value, for a bag, and if the key is not the first element of objects.
-%%
-%% ```
-%% 1> {ok, _} = dats:open_file(visits, [{merge, sum}]), dats:merge(visits, monday, 3).
-%% ok
-%% 2> dats:merge(visits, monday, 4).
-%% ok
-%% 3> dats:lookup(visits, monday).
-%% [{monday,7}]
-%% '''
--spec merge(tab_name(), Key :: term(), Value :: term()) -> ok | {error, reason()}.
-merge(Name, Key, Value) ->
-    ?DONE(ats_osmos:merge(?CHANGED(Name), Key, Value), Name, [Name, Key, Value]).
-
-%% @doc Merges a value into an element of the object with a key, as one atomic step, and returns the
-%% new value of the element. If the key is not in the table, `{Key, Operand}' is inserted. {@link
-%% ats:merge/4} lists the merges. The merge of the table has no part in it.
+%% @doc Deletes objects as {@link select_delete/2} does, and returns them. See {@link
+%% ats:select_take/2}. If the specification is `[{'_',[],[true]}]', this is {@link
+%% take_all_objects/1}.
 %%
 %% ```
 %% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
 %%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
 %% ok
-%% 2> dats:merge(prices, pear, 9, max).
-%% 9
-%% 3> dats:merge(prices, fig, 5, {2, sum}).
-%% 5
+%% 2> dats:select_take(prices, [{{'_', '$1'}, [{'>', '$1', 3}], [true]}]).
+%% [{pear,4},{plum,7}]
 %% '''
--spec merge(tab_name(), Key :: term(), Operand :: term(),
-            ats:merge() | {Pos :: pos_integer(), ats:merge()}) -> term().
-merge(Name, Key, Operand, Merge) ->
-    ?ANSWER_OR_EXIT(?CHANGE(merge, [Key, Operand, Merge], Name),
-                    Name, [Name, Key, Operand, Merge]).
+-spec select_take(tab_name(), ats:match_spec()) -> [Object :: tuple()] | {error, reason()}.
+select_take(Name, MatchSpec) ->
+    ?ANSWER(take_selected(?CHANGED(Name), MatchSpec), Name, [Name, MatchSpec]).
 
-%% @doc Like {@link merge/4}, but if the key is not in the table, merges the operand into `Default'
-%% and inserts the result under `Key'.
--spec merge(tab_name(), Key :: term(), Operand :: term(),
-            ats:merge() | {Pos :: pos_integer(), ats:merge()}, Default :: tuple()) -> term().
-merge(Name, Key, Operand, Merge, Default) ->
-    ?ANSWER_OR_EXIT(?CHANGE(merge, [Key, Operand, Merge, Default], Name),
-                    Name, [Name, Key, Operand, Merge, Default]).
-
--spec done(true) -> ok.
-done(true) -> ok.
+-spec take_selected(ats:tid(), ats:match_spec()) -> [tuple()].
+take_selected(Table, [{'_', [], [true]}]) ->
+    take_all(Table);
+take_selected(Table, MatchSpec) ->
+    case ats_merge_access:is_merged_by_program(Table) of
+        false -> ats_take:select_take(Table, MatchSpec);
+        true -> ats_merge_access:take(Table, MatchSpec)
+    end.
 
 %%--------------------------------------------------------------------------------------------
 %% Reading
@@ -940,6 +867,15 @@ lookup_elements(Name, Key, Positions) ->
 -spec member(tab_name(), Key :: term()) -> boolean() | {error, reason()}.
 member(Name, Key) ->
     ?ANSWER(?READ(member, [Key], Name), Name, [Name, Key]).
+
+%% @doc Returns all objects as they are at one moment.
+-spec tab2list(tab_name()) -> [tuple()] | {error, reason()}.
+tab2list(Name) ->
+    ?ANSWER(ats_disk_walk:list(?TABLE(Name)), Name, [Name]).
+
+%%--------------------------------------------------------------------------------------------
+%% Traversal
+%%--------------------------------------------------------------------------------------------
 
 %% @doc Returns the first key of the table. The order of an `ordered_set' is that of Erlang's terms;
 %% that of the other types does not change, and means nothing.
@@ -1038,6 +974,37 @@ prev_lookup(Name, Key) ->
     ?ANSWER_OR_EXIT(ats_disk_walk:objects(prev_lookup, ?TABLE(Name), down, Key),
                     Name, [Name, Key]).
 
+%% @doc Folds a function over the objects as they are at one moment, in ascending order of the keys
+%% of an `ordered_set'. The function may change the table.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:foldl(fun({_, Price}, Sum) -> Price + Sum end, 0, prices).
+%% 14
+%% '''
+-spec foldl(fun((Object :: tuple(), Acc) -> Acc), Acc, tab_name()) -> Acc | {error, reason()}.
+foldl(Function, Acc, Name) ->
+    ?ANSWER(fold(Function, Acc, Name, up), Name, [Function, Acc, Name]).
+
+%% @doc Like {@link foldl/3}, in descending order of the keys of an `ordered_set'.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:foldr(fun({Key, _}, Keys) -> [Key | Keys] end, [], prices).
+%% [apple,pear,plum]
+%% '''
+-spec foldr(fun((Object :: tuple(), Acc) -> Acc), Acc, tab_name()) -> Acc | {error, reason()}.
+foldr(Function, Acc, Name) ->
+    ?ANSWER(fold(Function, Acc, Name, down), Name, [Function, Acc, Name]).
+
+-spec fold(fun((tuple(), Acc) -> Acc), Acc, tab_name(), up | down) -> Acc.
+fold(Function, Acc, Name, Direction) ->
+    ats_disk_walk:fold(Function, Acc, ?TABLE(Name), Direction).
+
 %% @doc Fixes a table for traversal, or releases one fixation of the calling process. A traversal
 %% with {@link next/2} of a fixed table meets every object that is there throughout, once.
 %%
@@ -1072,75 +1039,6 @@ slot(Name, I) when is_integer(I), I >= 0 ->
     ?ANSWER(ats_disk_walk:slot(?TABLE(Name), I), Name, [Name, I]);
 slot(Name, I) ->
     erlang:error(badarg, [Name, I]).
-
-%% @doc Returns all objects as they are at one moment.
--spec tab2list(tab_name()) -> [tuple()] | {error, reason()}.
-tab2list(Name) ->
-    ?ANSWER(ats_disk_walk:list(?TABLE(Name)), Name, [Name]).
-
-%% @doc Folds a function over the objects as they are at one moment, in ascending order of the keys
-%% of an `ordered_set'. The function may change the table.
-%%
-%% ```
-%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
-%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
-%% ok
-%% 2> dats:foldl(fun({_, Price}, Sum) -> Price + Sum end, 0, prices).
-%% 14
-%% '''
--spec foldl(fun((Object :: tuple(), Acc) -> Acc), Acc, tab_name()) -> Acc | {error, reason()}.
-foldl(Function, Acc, Name) ->
-    ?ANSWER(fold(Function, Acc, Name, up), Name, [Function, Acc, Name]).
-
-%% @doc Like {@link foldl/3}, in descending order of the keys of an `ordered_set'.
-%%
-%% ```
-%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
-%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
-%% ok
-%% 2> dats:foldr(fun({Key, _}, Keys) -> [Key | Keys] end, [], prices).
-%% [apple,pear,plum]
-%% '''
--spec foldr(fun((Object :: tuple(), Acc) -> Acc), Acc, tab_name()) -> Acc | {error, reason()}.
-foldr(Function, Acc, Name) ->
-    ?ANSWER(fold(Function, Acc, Name, down), Name, [Function, Acc, Name]).
-
--spec fold(fun((tuple(), Acc) -> Acc), Acc, tab_name(), up | down) -> Acc.
-fold(Function, Acc, Name, Direction) ->
-    ats_disk_walk:fold(Function, Acc, ?TABLE(Name), Direction).
-
-%% @doc Calls a function with the objects of one moment, one after the other. Its result decides:
-%%
-%% <dl>
-%% <dt>`continue'</dt><dd>goes on</dd>
-%% <dt>`{continue, Value}'</dt><dd>goes on, and returns the value among others</dd>
-%% <dt>`{done, Value}'</dt><dd>ends, and returns the value among others</dd>
-%% <dt>anything else</dt><dd>ends, and returns this term</dd>
-%% </dl>
-%%
-%% The values are returned the last one first.
-%%
-%% ```
-%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
-%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
-%% ok
-%% 2> dats:traverse(prices, fun({_, 3}) -> continue; ({Key, _}) -> {continue, Key} end).
-%% [plum,pear]
-%% '''
--spec traverse(tab_name(), fun((Object :: tuple()) -> continue | {continue, Value}
-                                                    | {done, Value} | Other)) ->
-          [Value] | Other | {error, reason()}.
-traverse(Name, Function) ->
-    ?ANSWER(try fold(fun(Object, Values) -> step(Function(Object), Values) end,
-                     [], Name, up)
-            catch throw:{?MODULE, traversed, Result} -> Result
-            end, Name, [Name, Function]).
-
--spec step(continue | {continue, Value} | {done, Value} | term(), [Value]) -> [Value].
-step(continue, Values) -> Values;
-step({continue, Value}, Values) -> [Value | Values];
-step({done, Value}, Values) -> throw({?MODULE, traversed, [Value | Values]});
-step(Other, _Values) -> throw({?MODULE, traversed, Other}).
 
 %%--------------------------------------------------------------------------------------------
 %% Match specifications
@@ -1276,30 +1174,6 @@ replace_selected(Table, MatchSpec) ->
     case ats_merge_access:is_merged_by_program(Table) of
         false -> ats_select:replace(Table, MatchSpec);
         true -> ats_merge_access:replace(Table, MatchSpec)
-    end.
-
-%% @doc Deletes objects as {@link select_delete/2} does, and returns them. See {@link
-%% ats:select_take/2}. If the specification is `[{'_',[],[true]}]', this is {@link
-%% take_all_objects/1}.
-%%
-%% ```
-%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
-%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
-%% ok
-%% 2> dats:select_take(prices, [{{'_', '$1'}, [{'>', '$1', 3}], [true]}]).
-%% [{pear,4},{plum,7}]
-%% '''
--spec select_take(tab_name(), ats:match_spec()) -> [Object :: tuple()] | {error, reason()}.
-select_take(Name, MatchSpec) ->
-    ?ANSWER(take_selected(?CHANGED(Name), MatchSpec), Name, [Name, MatchSpec]).
-
--spec take_selected(ats:tid(), ats:match_spec()) -> [tuple()].
-take_selected(Table, [{'_', [], [true]}]) ->
-    take_all(Table);
-take_selected(Table, MatchSpec) ->
-    case ats_merge_access:is_merged_by_program(Table) of
-        false -> ats_take:select_take(Table, MatchSpec);
-        true -> ats_merge_access:take(Table, MatchSpec)
     end.
 
 %% @doc Returns, for each object that matches a pattern, the list of the values of its variables, in
@@ -1466,10 +1340,10 @@ explain(Name, MatchSpec) ->
             Name, [Name, MatchSpec]).
 
 %%--------------------------------------------------------------------------------------------
-%% Ranges of an ordered_set
+%% Ranges
 %%
-%% {@link ats} describes these functions. Those that return everything at once read the table as it
-%% is at one moment.
+%% They are those of an `ordered_set', or of an ordered bag; {@link ats} describes these functions.
+%% Those that return everything at once read the table as it is at one moment.
 %%--------------------------------------------------------------------------------------------
 
 %% @equiv range(Name, Low, High, [])
@@ -1544,73 +1418,6 @@ count_range(Table, Low, High, Bounds) ->
     ats_disk_snapshot:of_table(
       Table, fun(Snapshot) -> ats_disk_walk:count(Snapshot, From, To) end).
 
-%% @doc Returns the number of objects of an `ordered_set' whose keys are below a key. See {@link
-%% ats:rank/2}. O(that number).
-%%
-%% ```
-%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
-%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
-%% ok
-%% 2> dats:rank(prices, plum).
-%% 2
-%% ''''
--spec rank(tab_name(), Key :: term()) -> non_neg_integer() | {error, reason()}.
-rank(Name, Key) ->
-    ?ANSWER(ats_disk_snapshot:of_table(
-              ?TABLE(Name),
-              fun(Snapshot) -> ats_disk_walk:count(Snapshot, none, {before, Key}) end),
-            Name, [Name, Key]).
-
-%% @doc Returns the object at position `N' of an `ordered_set', in the order of the keys: the first
-%% for 1, the last for -1. See {@link ats:nth/2}. O(distance from that end).
-%%
-%% ```
-%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
-%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
-%% ok
-%% 2> dats:nth(prices, 1).
-%% {apple,3}
-%% 3> dats:nth(prices, -1).
-%% {plum,7}
-%% ''''
--spec nth(tab_name(), N :: integer()) -> Object :: tuple() | '$end_of_table'.
-nth(Name, N) ->
-    ?ANSWER_OR_EXIT(find_nth(?TABLE(Name), none, none, N), Name, [Name, N]).
-
-%% @equiv range_nth(Name, Low, High, N, [])
--spec range_nth(tab_name(), Low :: term(), High :: term(), N :: integer()) ->
-          Object :: tuple() | '$end_of_table'.
-range_nth(Name, Low, High, N) ->
-    ?ANSWER_OR_EXIT(find_nth_in_range(?TABLE(Name), Low, High, N, []), Name, [Name, Low, High, N]).
-
-%% @doc Like {@link nth/2}, among the objects of a range only. The only options are the bounds of
-%% {@link range/4}.
-%%
-%% ```
-%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
-%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
-%% ok
-%% 2> dats:range_nth(prices, b, z, 1, []).
-%% {pear,4}
-%% ''''
--spec range_nth(tab_name(), Low :: term(), High :: term(), N :: integer(), [ats:range_bound()]) ->
-          Object :: tuple() | '$end_of_table'.
-range_nth(Name, Low, High, N, Bounds) ->
-    ?ANSWER_OR_EXIT(find_nth_in_range(?TABLE(Name), Low, High, N, Bounds),
-                    Name, [Name, Low, High, N, Bounds]).
-
--spec find_nth_in_range(ats:tid(), term(), term(), term(), [ats:range_bound()]) ->
-          tuple() | '$end_of_table'.
-find_nth_in_range(Table, Low, High, N, Bounds) ->
-    {From, To} = ats_range:cuts(Table, Low, High, Bounds),
-    find_nth(Table, From, To, N).
-
--spec find_nth(ats:tid(), ats_nif:cut(), ats_nif:cut(), term()) -> tuple() | '$end_of_table'.
-find_nth(Table, From, To, N) ->
-    Place = ats_range:place(Table, N),
-    ats_disk_snapshot:of_table(
-      Table, fun(Snapshot) -> ats_disk_walk:nth(Snapshot, From, To, Place) end).
-
 %% @equiv range_delete(Name, Low, High, [])
 -spec range_delete(tab_name(), Low :: term(), High :: term()) ->
           non_neg_integer() | {error, reason()}.
@@ -1683,127 +1490,214 @@ read_range(Name, Options, Read) ->
         false -> read_range(Name, Read)
     end.
 
-%%--------------------------------------------------------------------------------------------
-%% Filling and querying
-%%--------------------------------------------------------------------------------------------
-
-%% @equiv init_table(Name, InitFun, [])
--spec init_table(tab_name(), ats_dets:init_fun()) -> ok | {error, term()}.
-init_table(Name, InitFun) ->
-    ?ANSWER(init(Name, InitFun, []), Name, [Name, InitFun]).
-
-%% @doc Replaces the objects of a table by those that a function provides. It is called with the
-%% argument `read' and returns `{Objects, NextFun}', or `end_of_input'. If it returns anything else,
-%% the answer is `{error, {init_fun, Returned}}', and the table is unchanged. It is also unchanged
-%% if the function fails, or provides a term that is no object. For a fixed table the answer is
-%% `{error, {fixed_table, Name}}'.
-%%
-%% With `{format, bchunk}' the function provides the chunks that {@link bchunk/2} returned for a
-%% table of the same type with its keys at the same position. If a piece of a chunk is missing,
-%% damaged, or of another table, the answer is `{error, {damaged_bchunk, What}}' or `{error,
-%% {incompatible_bchunk, What}}'.
-%%
-%% Up to 128 MiB of objects replace the old ones at one moment. The same holds for {@link
-%% from_ets/2} and its like. See the page `docs/use/tables-on-disk.md' for larger amounts.
-%%
-%% ```
-%% 1> {ok, _} = dats:open_file(prices, []),
-%%    Last = fun(read) -> end_of_input end,
-%%    dats:init_table(prices, fun(read) -> {[{apple, 3}, {pear, 4}], Last} end, []).
-%% ok
-%% 2> dats:lookup(prices, pear).
-%% [{pear,4}]
-%% '''
--spec init_table(tab_name(), ats_dets:init_fun(), Option | [Option]) -> ok | {error, term()}
-              when Option :: {min_no_slots, default | non_neg_integer()} | {format, term | bchunk}.
-init_table(Name, InitFun, Options) ->
-    ?ANSWER(init(Name, InitFun, Options), Name, [Name, InitFun, Options]).
-
--spec init(tab_name(), term(), term()) -> ok | {error, term()}.
-init(Name, InitFun, Options) when is_function(InitFun) ->
-    case ats_disk_options:of_init(Options) of
-        term -> unless_fixed(Name, ats_disk_transfer:init(?CHANGED(Name), InitFun));
-        bchunk -> unless_fixed(Name, init_by_chunks(?CHANGED(Name), InitFun));
-        badarg -> erlang:error({ats_error, none})
-    end;
-init(_Name, _InitFun, _Options) ->
-    erlang:error({ats_error, none}).
-
--spec init_by_chunks(ats:tid(), ats_dets:init_fun()) -> ok | {error, term()} | fixed.
-init_by_chunks(Table, InitFun) ->
-    {Type, KeyPos, _Fixed} = ats_nif:disk_kind(Table),
-    ats_disk_bchunk:decode_objects({Type, KeyPos}, InitFun,
-                                   fun(Provider) -> ats_disk_transfer:init(Table, Provider) end).
-
--spec unless_fixed(tab_name(), ok | {error, term()} | fixed) -> ok | {error, term()}.
-unless_fixed(Name, fixed) -> {error, {fixed_table, Name}};
-unless_fixed(_Name, Done) -> Done.
-
-%% @doc Returns some objects of a table as binaries, and a continuation for the next ones; the first
-%% time with `start'. {@link init_table/3} makes a table of them again. Each chunk is read at a
-%% moment of its own; those of a {@link snapshot()} are of one moment. A continuation fails with
-%% `badarg' if the table was closed since, also if it is open again.
+%% @doc Returns the number of objects of an `ordered_set' whose keys are below a key. See {@link
+%% ats:rank/2}. O(that number).
 %%
 %% ```
 %% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
 %%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
 %% ok
-%% 2> {More, First} = dats:bchunk(prices, start),
-%%    {End, Rest} = dats:bchunk(prices, More),
-%%    dats:bchunk(prices, End).
-%% '$end_of_table'
-%% 3> {ok, _} = dats:open_file(copy, [{type, ordered_set}]),
-%%    dats:is_compatible_bchunk_format(copy, dats:info(prices, bchunk_format)).
-%% true
-%% 4> Last = fun(read) -> end_of_input end,
-%%    dats:init_table(copy, fun(read) -> {First ++ Rest, Last} end, [{format, bchunk}]).
-%% ok
-%% 5> dats:lookup(copy, pear).
-%% [{pear,4}]
-%% '''
--spec bchunk(tab_name(), start | chunk_continuation()) ->
-          {chunk_continuation(), ats_disk_bchunk:data()} | '$end_of_table' | {error, reason()}.
-bchunk(Name, start = Continuation) ->
-    ?ANSWER(name_chunk(Name, ats_disk_bchunk:first(?TABLE(Name))), Name, [Name, Continuation]);
-bchunk(Name, {Name, bchunk, Position} = Continuation) ->
-    ?ANSWER(name_chunk(Name, ats_disk_bchunk:next(?TABLE(Name), Position)),
-            Name, [Name, Continuation]);
-bchunk(Name, Other) ->
-    erlang:error(badarg, [Name, Other]).
+%% 2> dats:rank(prices, plum).
+%% 2
+%% ''''
+-spec rank(tab_name(), Key :: term()) -> non_neg_integer() | {error, reason()}.
+rank(Name, Key) ->
+    ?ANSWER(ats_disk_snapshot:of_table(
+              ?TABLE(Name),
+              fun(Snapshot) -> ats_disk_walk:count(Snapshot, none, {before, Key}) end),
+            Name, [Name, Key]).
 
--spec name_chunk(tab_name(), {ats_disk_bchunk:position(), [binary()]} | '$end_of_table') ->
-          {chunk_continuation(), [binary()]} | '$end_of_table'.
-name_chunk(Name, {Position, Pieces}) -> {{Name, bchunk, Position}, Pieces};
-name_chunk(_Name, '$end_of_table') -> '$end_of_table'.
-
-%% @doc Returns `true' if a table can be filled with chunks of a table whose `info(T,
-%% bchunk_format)' is `Format'.
--spec is_compatible_bchunk_format(tab_name(), Format :: term()) -> boolean().
-is_compatible_bchunk_format(Name, Format) ->
-    ?ANSWER(is_compatible(?TABLE(Name), Format), Name, [Name, Format]).
-
--spec is_compatible(ats:tid(), term()) -> boolean().
-is_compatible(Table, Format) ->
-    {Type, KeyPos, _Fixed} = ats_nif:disk_kind(Table),
-    ats_disk_bchunk:is_compatible(Format, Type, KeyPos).
-
-%% @equiv table(Name, [])
--spec table(tab_name()) -> qlc:query_handle().
-table(Name) ->
-    ?ANSWER(ats_qlc:table(?MODULE, Name, []), Name, [Name]).
-
-%% @doc Makes a table a source of queries of `qlc'. See {@link ats:table/2}.
+%% @doc Returns the object at position `N' of an `ordered_set', in the order of the keys: the first
+%% for 1, the last for -1. See {@link ats:nth/2}. O(distance from that end).
 %%
 %% ```
 %% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
 %%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
 %% ok
-%% 2> qlc:e(qlc:q([Key || {Key, Price} <- dats:table(prices, []), Price > 3])).
+%% 2> dats:nth(prices, 1).
+%% {apple,3}
+%% 3> dats:nth(prices, -1).
+%% {plum,7}
+%% ''''
+-spec nth(tab_name(), N :: integer()) -> Object :: tuple() | '$end_of_table'.
+nth(Name, N) ->
+    ?ANSWER_OR_EXIT(find_nth(?TABLE(Name), none, none, N), Name, [Name, N]).
+
+%% @equiv range_nth(Name, Low, High, N, [])
+-spec range_nth(tab_name(), Low :: term(), High :: term(), N :: integer()) ->
+          Object :: tuple() | '$end_of_table'.
+range_nth(Name, Low, High, N) ->
+    ?ANSWER_OR_EXIT(find_nth_in_range(?TABLE(Name), Low, High, N, []), Name, [Name, Low, High, N]).
+
+%% @doc Like {@link nth/2}, among the objects of a range only. The only options are the bounds of
+%% {@link range/4}.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:range_nth(prices, b, z, 1, []).
+%% {pear,4}
+%% ''''
+-spec range_nth(tab_name(), Low :: term(), High :: term(), N :: integer(), [ats:range_bound()]) ->
+          Object :: tuple() | '$end_of_table'.
+range_nth(Name, Low, High, N, Bounds) ->
+    ?ANSWER_OR_EXIT(find_nth_in_range(?TABLE(Name), Low, High, N, Bounds),
+                    Name, [Name, Low, High, N, Bounds]).
+
+-spec find_nth_in_range(ats:tid(), term(), term(), term(), [ats:range_bound()]) ->
+          tuple() | '$end_of_table'.
+find_nth_in_range(Table, Low, High, N, Bounds) ->
+    {From, To} = ats_range:cuts(Table, Low, High, Bounds),
+    find_nth(Table, From, To, N).
+
+-spec find_nth(ats:tid(), ats_nif:cut(), ats_nif:cut(), term()) -> tuple() | '$end_of_table'.
+find_nth(Table, From, To, N) ->
+    Place = ats_range:place(Table, N),
+    ats_disk_snapshot:of_table(
+      Table, fun(Snapshot) -> ats_disk_walk:nth(Snapshot, From, To, Place) end).
+
+%%--------------------------------------------------------------------------------------------
+%% Snapshots
+%%--------------------------------------------------------------------------------------------
+
+%% @equiv snapshot(Name, [])
+-spec snapshot(tab_name()) -> snapshot().
+snapshot(Name) ->
+    ?ANSWER(ats_disk_moment:make(Name, []), Name, [Name]).
+
+%% @doc Makes a snapshot: a read-only table with the objects that an open table has at this moment.
+%% O(1), however large the table is; nobody waits for it.
+%%
+%% All functions that read take it in the place of a name, {@link table/1} and continuations
+%% included, and {@link info/2}; other processes may read it, too. Functions that change a table, or
+%% its files, fail with `badarg'. It has all writes from before the call, and each list of objects
+%% as a whole or not at all.
+%%
+%% It ends with {@link release/1}, with the process that made it, when the table is closed, and when
+%% it is older than the option `{max_age, Ms}' says; the default is `infinity'. Functions that read
+%% it fail with `badarg' then, and the exception says why it has ended; {@link info/1} returns
+%% `undefined'.
+%%
+%% While it exists, it keeps versions of objects in memory, and files, that were replaced since.
+%% `info(Name, snapshots)' tells how many bytes these are. If all snapshots of a table hold more
+%% memory than its option `snapshot_memory' says, the oldest end.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> Before = dats:snapshot(prices, [{max_age, 60000}]),
+%%    dats:delete_all_objects(prices).
+%% ok
+%% 3> dats:select(Before, [{{'$1', '$2'}, [{'>', '$2', 3}], ['$1']}]).
 %% [pear,plum]
+%% 4> dats:info(Before, snapshot_of).
+%% prices
+%% 5> dats:release(Before).
+%% ok
 %% '''
--spec table(tab_name(), ats_qlc:option() | [ats_qlc:option()]) -> qlc:query_handle().
-table(Name, Options) ->
-    ?ANSWER(ats_qlc:table(?MODULE, Name, Options), Name, [Name, Options]).
+-spec snapshot(tab_name(), [snapshot_option()]) -> snapshot().
+snapshot(Name, Options) ->
+    ?ANSWER(ats_disk_moment:make(Name, Options), Name, [Name, Options]).
+
+%% @doc Ends a snapshot, whichever process has made it. Memory and files that only this snapshot
+%% keeps are freed at once. A snapshot that has ended otherwise may be released, too. A second call
+%% fails with `badarg'.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    Snapshot = dats:snapshot(prices),
+%%    maps:get(number, dats:info(prices, snapshots)).
+%% 1
+%% 2> dats:release(Snapshot).
+%% ok
+%% '''
+-spec release(snapshot()) -> ok.
+release(Snapshot) ->
+    ?DONE(ats_moment:release(Snapshot), Snapshot, [Snapshot]).
+
+%% @doc Returns the differences between two snapshots of a table as a list. See {@link diff/4}.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> Before = dats:snapshot(prices),
+%%    dats:insert(prices, [{apple, 4}, {fig, 9}]),
+%%    dats:delete(prices, plum).
+%% ok
+%% 3> dats:diff(Before, dats:snapshot(prices)).
+%% [{change,{apple,3},{apple,4}},{insert,{fig,9}},{delete,{plum,7}}]
+%% '''
+-spec diff(First :: snapshot(), Second :: snapshot()) -> [difference()] | {error, reason()}.
+diff(First, Second) ->
+    ?ANSWER(lists:reverse(ats_disk_moment:diff(First, Second, fun(D, All) -> [D | All] end, [])),
+            First, [First, Second]).
+
+%% @doc Folds a function over the differences between two snapshots of a table: the changes that
+%% turn the first into the second. Either may be the older one.
+%%
+%% A difference is `{insert, Object}', `{delete, Object}', or, in a `set' and an `ordered_set',
+%% `{change, Old, New}'. In an ordered table, differences come in the order of the keys. A key of a
+%% bag has all its deletes before its inserts; the order of the objects of a key is no difference.
+%%
+%% Files that both snapshots have are not read. The call takes as long as reading the writes between
+%% the two, besides a look at the keys in memory. A file that a compaction made between the two
+%% counts as written, and so do the files that it has replaced, and objects in ranges that were
+%% deleted as a whole. Some hundred kilobytes of differences are in memory at a time, or those of
+%% one key.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    Before = dats:snapshot(prices),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> Insert = fun({insert, {_Key, Price}}, Sum) -> Price + Sum end,
+%%    dats:diff(Before, dats:snapshot(prices), Insert, 0).
+%% 14
+%% '''
+-spec diff(First :: snapshot(), Second :: snapshot(), fun((difference(), Acc) -> Acc), Acc) ->
+          Acc | {error, reason()}.
+diff(First, Second, Function, Acc) ->
+    ?ANSWER(ats_disk_moment:diff(First, Second, Function, Acc),
+            First, [First, Second, Function, Acc]).
+
+%% @equiv checkpoint(Name, To, [])
+-spec checkpoint(tab_name(), To :: file:name_all()) -> ok | {error, reason()}.
+checkpoint(Name, To) ->
+    ?ANSWER(ats_disk_checkpoint:make(Name, To, []), Name, [Name, To]).
+
+%% @doc Copies an open table, as it is at one moment of the call, to another directory. The copy has
+%% all writes from before the call, and each list of objects as a whole or not at all; nobody waits
+%% meanwhile. The directory must be empty or not exist, and not be below that of a table. The copy
+%% is on disk when the call returns; if it fails, or the system stops meanwhile, there is none.
+%%
+%% In the same file system the files get a second name, so the call takes milliseconds, and the copy
+%% takes no room until the open table has replaced the files. In another file system they are
+%% copied. The option `{since, Earlier}' names the directory of an earlier checkpoint there, which
+%% is not open for writing: files that it has are not copied.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:checkpoint(prices, "prices_of_today", []).
+%% ok
+%% 3> dats:insert(prices, {apple, 4}).
+%% ok
+%% 4> {ok, Today} = dats:open_file("prices_of_today"),
+%%    dats:lookup(Today, apple).
+%% [{apple,3}]
+%% '''
+-spec checkpoint(tab_name(), To :: file:name_all(), [{since, Earlier :: file:name_all()}]) ->
+          ok | {error, reason()}.
+checkpoint(Name, To, Options) ->
+    ?ANSWER(ats_disk_checkpoint:make(Name, To, Options), Name, [Name, To, Options]).
+
+%%--------------------------------------------------------------------------------------------
+%% Other tables and queries
+%%--------------------------------------------------------------------------------------------
 
 %% @equiv to_ets(Name, EtsTable, [])
 -spec to_ets(tab_name(), ets:table()) -> ets:table() | {error, reason()}.
@@ -1929,11 +1823,174 @@ progress([]) -> fun(_, _) -> ok end;
 progress([{progress, Progress}]) when is_function(Progress, 2) -> Progress;
 progress(_) -> erlang:error({ats_error, options}).
 
+%% @equiv table(Name, [])
+-spec table(tab_name()) -> qlc:query_handle().
+table(Name) ->
+    ?ANSWER(ats_qlc:table(?MODULE, Name, []), Name, [Name]).
+
+%% @doc Makes a table a source of queries of `qlc'. See {@link ats:table/2}.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> qlc:e(qlc:q([Key || {Key, Price} <- dats:table(prices, []), Price > 3])).
+%% [pear,plum]
+%% '''
+-spec table(tab_name(), ats_qlc:option() | [ats_qlc:option()]) -> qlc:query_handle().
+table(Name, Options) ->
+    ?ANSWER(ats_qlc:table(?MODULE, Name, Options), Name, [Name, Options]).
+
 %%--------------------------------------------------------------------------------------------
-%% The interface of osmos
+%% Names of dets
+%%
+%% Programs that were written for `dets' find these functions, and all others that it has.
+%%--------------------------------------------------------------------------------------------
+
+%% @equiv is_dats_file(Directory)
+-spec is_dets_file(Directory :: file:name_all()) -> boolean() | {error, reason()}.
+is_dets_file(Directory) ->
+    is_dats_file(Directory).
+
+%% @doc Calls a function with the objects of one moment, one after the other. Its result decides:
+%%
+%% <dl>
+%% <dt>`continue'</dt><dd>goes on</dd>
+%% <dt>`{continue, Value}'</dt><dd>goes on, and returns the value among others</dd>
+%% <dt>`{done, Value}'</dt><dd>ends, and returns the value among others</dd>
+%% <dt>anything else</dt><dd>ends, and returns this term</dd>
+%% </dl>
+%%
+%% The values are returned the last one first.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> dats:traverse(prices, fun({_, 3}) -> continue; ({Key, _}) -> {continue, Key} end).
+%% [plum,pear]
+%% '''
+-spec traverse(tab_name(), fun((Object :: tuple()) -> continue | {continue, Value}
+                                                    | {done, Value} | Other)) ->
+          [Value] | Other | {error, reason()}.
+traverse(Name, Function) ->
+    ?ANSWER(try fold(fun(Object, Values) -> step(Function(Object), Values) end,
+                     [], Name, up)
+            catch throw:{?MODULE, traversed, Result} -> Result
+            end, Name, [Name, Function]).
+
+-spec step(continue | {continue, Value} | {done, Value} | term(), [Value]) -> [Value].
+step(continue, Values) -> Values;
+step({continue, Value}, Values) -> [Value | Values];
+step({done, Value}, Values) -> throw({?MODULE, traversed, [Value | Values]});
+step(Other, _Values) -> throw({?MODULE, traversed, Other}).
+
+%% @equiv init_table(Name, InitFun, [])
+-spec init_table(tab_name(), ats_dets:init_fun()) -> ok | {error, term()}.
+init_table(Name, InitFun) ->
+    ?ANSWER(init(Name, InitFun, []), Name, [Name, InitFun]).
+
+%% @doc Replaces the objects of a table by those that a function provides. It is called with the
+%% argument `read' and returns `{Objects, NextFun}', or `end_of_input'. If it returns anything else,
+%% the answer is `{error, {init_fun, Returned}}', and the table is unchanged. It is also unchanged
+%% if the function fails, or provides a term that is no object. For a fixed table the answer is
+%% `{error, {fixed_table, Name}}'.
+%%
+%% With `{format, bchunk}' the function provides the chunks that {@link bchunk/2} returned for a
+%% table of the same type with its keys at the same position. If a piece of a chunk is missing,
+%% damaged, or of another table, the answer is `{error, {damaged_bchunk, What}}' or `{error,
+%% {incompatible_bchunk, What}}'.
+%%
+%% Up to 128 MiB of objects replace the old ones at one moment. The same holds for {@link
+%% from_ets/2} and its like. See the page `docs/use/tables-on-disk.md' for larger amounts.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, []),
+%%    Last = fun(read) -> end_of_input end,
+%%    dats:init_table(prices, fun(read) -> {[{apple, 3}, {pear, 4}], Last} end, []).
+%% ok
+%% 2> dats:lookup(prices, pear).
+%% [{pear,4}]
+%% '''
+-spec init_table(tab_name(), ats_dets:init_fun(), Option | [Option]) -> ok | {error, term()}
+              when Option :: {min_no_slots, default | non_neg_integer()} | {format, term | bchunk}.
+init_table(Name, InitFun, Options) ->
+    ?ANSWER(init(Name, InitFun, Options), Name, [Name, InitFun, Options]).
+
+-spec init(tab_name(), term(), term()) -> ok | {error, term()}.
+init(Name, InitFun, Options) when is_function(InitFun) ->
+    case ats_disk_options:of_init(Options) of
+        term -> unless_fixed(Name, ats_disk_transfer:init(?CHANGED(Name), InitFun));
+        bchunk -> unless_fixed(Name, init_by_chunks(?CHANGED(Name), InitFun));
+        badarg -> erlang:error({ats_error, none})
+    end;
+init(_Name, _InitFun, _Options) ->
+    erlang:error({ats_error, none}).
+
+-spec init_by_chunks(ats:tid(), ats_dets:init_fun()) -> ok | {error, term()} | fixed.
+init_by_chunks(Table, InitFun) ->
+    {Type, KeyPos, _Fixed} = ats_nif:disk_kind(Table),
+    ats_disk_bchunk:decode_objects({Type, KeyPos}, InitFun,
+                                   fun(Provider) -> ats_disk_transfer:init(Table, Provider) end).
+
+-spec unless_fixed(tab_name(), ok | {error, term()} | fixed) -> ok | {error, term()}.
+unless_fixed(Name, fixed) -> {error, {fixed_table, Name}};
+unless_fixed(_Name, Done) -> Done.
+
+%% @doc Returns some objects of a table as binaries, and a continuation for the next ones; the first
+%% time with `start'. {@link init_table/3} makes a table of them again. Each chunk is read at a
+%% moment of its own; those of a {@link snapshot()} are of one moment. A continuation fails with
+%% `badarg' if the table was closed since, also if it is open again.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% ok
+%% 2> {More, First} = dats:bchunk(prices, start),
+%%    {End, Rest} = dats:bchunk(prices, More),
+%%    dats:bchunk(prices, End).
+%% '$end_of_table'
+%% 3> {ok, _} = dats:open_file(copy, [{type, ordered_set}]),
+%%    dats:is_compatible_bchunk_format(copy, dats:info(prices, bchunk_format)).
+%% true
+%% 4> Last = fun(read) -> end_of_input end,
+%%    dats:init_table(copy, fun(read) -> {First ++ Rest, Last} end, [{format, bchunk}]).
+%% ok
+%% 5> dats:lookup(copy, pear).
+%% [{pear,4}]
+%% '''
+-spec bchunk(tab_name(), start | chunk_continuation()) ->
+          {chunk_continuation(), ats_disk_bchunk:data()} | '$end_of_table' | {error, reason()}.
+bchunk(Name, start = Continuation) ->
+    ?ANSWER(name_chunk(Name, ats_disk_bchunk:first(?TABLE(Name))), Name, [Name, Continuation]);
+bchunk(Name, {Name, bchunk, Position} = Continuation) ->
+    ?ANSWER(name_chunk(Name, ats_disk_bchunk:next(?TABLE(Name), Position)),
+            Name, [Name, Continuation]);
+bchunk(Name, Other) ->
+    erlang:error(badarg, [Name, Other]).
+
+-spec name_chunk(tab_name(), {ats_disk_bchunk:position(), [binary()]} | '$end_of_table') ->
+          {chunk_continuation(), [binary()]} | '$end_of_table'.
+name_chunk(Name, {Position, Pieces}) -> {{Name, bchunk, Position}, Pieces};
+name_chunk(_Name, '$end_of_table') -> '$end_of_table'.
+
+%% @doc Returns `true' if a table can be filled with chunks of a table whose `info(T,
+%% bchunk_format)' is `Format'.
+-spec is_compatible_bchunk_format(tab_name(), Format :: term()) -> boolean().
+is_compatible_bchunk_format(Name, Format) ->
+    ?ANSWER(is_compatible(?TABLE(Name), Format), Name, [Name, Format]).
+
+-spec is_compatible(ats:tid(), term()) -> boolean().
+is_compatible(Table, Format) ->
+    {Type, KeyPos, _Fixed} = ats_nif:disk_kind(Table),
+    ats_disk_bchunk:is_compatible(Format, Type, KeyPos).
+
+%%--------------------------------------------------------------------------------------------
+%% Names of osmos
 %%
 %% A table of pairs of a key and a value, in the order of the keys. A write does not read: the table
-%% merges the values of a key when the key is read, or in the background.
+%% merges the values of a key when the key is read, or in the background. The function of this
+%% module that does the same is {@link merge/3}.
 %%--------------------------------------------------------------------------------------------
 
 %% @doc Opens or makes a table, an `ordered_set', with the options of osmos.
@@ -1956,9 +2013,9 @@ progress(_) -> erlang:error({ats_error, options}).
 %%
 %% The directory remembers the format. A table is not opened with another one, nor with another
 %% version of its module: `{error, {format_mismatch, Directory}}'. Without the option it is opened
-%% with its own format. `read/2', `write/3', {@link merge/3} and the selects of this section take and
-%% return keys and values of the program. All other functions have the stored form: for a format of
-%% the program, the bytes, as in `{<<4, 3, 2, 1>>, <<0, 0, 0, 5>>}'.
+%% with its own format. `read/2', `write/3', {@link merge/3} and the selects of this section take
+%% and return keys and values of the program. All other functions have the stored form: for a format
+%% of the program, the bytes, as in `{<<4, 3, 2, 1>>, <<0, 0, 0, 5>>}'.
 %%
 %% `{select_timeout_secs, Seconds | infinity}' is `{continuation_age, Ms}' of {@link open_file/2}.
 %% `{max_selects, N}' limits the number of selects that the table continues: beyond it, those that
@@ -2004,8 +2061,8 @@ read(Name, Key) ->
         Answer -> Answer
     end.
 
-%% @doc Merges a value with that of a key like {@link merge/3}, but the atom `delete' deletes the key
-%% if the merge cannot take it as a value.
+%% @doc Merges a value with that of a key like {@link merge/3}, but `delete' deletes the key if the
+%% merge cannot take it as a value.
 -spec write(tab_name(), Key :: term(), Value :: term()) -> ok | {error, reason()}.
 write(Name, Key, Value) ->
     ?DONE(ats_osmos:write(?CHANGED(Name), Key, Value), Name, [Name, Key, Value]).
@@ -2023,7 +2080,8 @@ write(Name, Key, Value) ->
 %% one moment, also the rows that {@link select_continue/3} returns. The table keeps a snapshot of
 %% that moment until there are no more rows, the calling process ends, no rows were asked for during
 %% `continuation_age', or other selects were more than `max_selects'. An expired handle is answered
-%% by `{error, {bad_select_handle, Handle}}'. Only the process that began a select can use its handle.
+%% by `{error, {bad_select_handle, Handle}}'. Only the process that began a select can use its
+%% handle.
 %% `info(Table, stats)' tells how many snapshots there are, and how many bytes of files and of
 %% memory only they keep.
 -spec select_range(tab_name(), Lower :: ats_osmos:bound(), Upper :: ats_osmos:bound(),

@@ -49,54 +49,63 @@ page(Config) ->
     Unexplained = lists:append([U || #{unexplained := U} <- Rows]),
     [ct:pal("~0tp~n~0tp", [Case, Verdict]) || {Case, Verdict} <- lists:sublist(Unexplained, 40)],
     ?assertEqual([], lists:usort([{F, length(Args)} || {{F, Args, _, _}, _} <- Unexplained])),
-    Table = [
-        introduction(),
-        "| function | present | results | exceptions | remark |\n",
-        "|---|---|---|---|---|\n",
-        [Line || #{line := Line} <- Rows],
-        undocumented(),
-        counterparts("osmos", osmos, ats_disk_functions:osmos()),
-        counterparts("tcerl", tcbdbets, ats_disk_functions:tcerl())
-    ],
-    ok = ats_docs_page:compare(?PAGE, Table, fun additions/0),
+    ok = ats_docs_page:compare(?PAGE, introduction(), fun() ->
+        [
+            groups(maps:from_list([{F, Cells} || #{function := F, cells := Cells} <- Rows])),
+            undocumented(),
+            counterparts("osmos", osmos, ats_disk_functions:osmos()),
+            counterparts("tcerl", tcbdbets, ats_disk_functions:tcerl())
+        ]
+    end),
     Calls = lists:sum([N || #{calls := N} <- Rows]),
     {comment, io_lib:format("~b calls", [Calls])}.
 
 introduction() ->
     [
         "# Function by function: tables on disk\n\n",
-        "All functions that Erlang/OTP 27 documents for `dets`, as a test has found them in "
-        "`dats`. Each was\n"
-        "called with right arguments, and with each argument replaced by terms of other "
-        "kinds, on tables of\n"
-        "all types of `dets` and on tables that can only be read. *Results* are what calls "
-        "return, errors of\n"
-        "files included, and what the table is like afterwards; *exceptions* are class and "
-        "reason. [Where\n"
-        "`dats` differs](moving-from-dets.md#where-it-differs-from-dets) has the reasons. "
-        "Those of osmos and\n"
-        "tcerl follow.\n\n",
+        "The functions of `dats`, in the groups of its documentation. A test has called those\n"
+        "that Erlang/OTP 27 documents for `dets` with right arguments, and with each argument\n"
+        "replaced by terms of other kinds, on tables of all types of `dets` and on tables that\n"
+        "can only be read. It has compared their *results*, errors of files included, and the\n"
+        "objects afterwards with those of `dets`; and their *exceptions*, by class and reason.\n"
+        "[Where `dats` differs](moving-from-dets.md#where-it-differs-from-dets) has the reasons.\n"
+        "All functions of osmos and tcerl follow.\n\n",
         "This page is written by `make functions`, and `make test-deep` fails if it is out of "
         "date.\n\n"
     ].
 
-row({F, A} = Function) ->
+row(Function) ->
     case lists:keyfind(Function, 1, missing()) of
         {_, Why} ->
-            #{calls => 0, unexplained => [], line => line(F, A, ["no", "", "", Why])};
+            #{function => Function, calls => 0, unexplained => [], cells => ["missing", "", Why]};
         false ->
             Cases = ats_disk_functions:cases(Function),
             Judged = [{judge(Function, Case, V), Case, V}
                       || Case <- Cases, V <- [ats_disk_functions:compare(Case)]],
             Reasons = lists:usort([Reason || {{allowed, Reason}, _, _} <- Judged]),
-            Cells = ["yes", cell(result, Judged), cell(exception, Judged),
-                     lists:join("; ", Reasons)],
             #{
+                function => Function,
                 calls => length(Cases),
                 unexplained => [{Case, V} || {unexplained, Case, V} <- Judged],
-                line => line(F, A, Cells)
+                cells => [cell(result, Judged), cell(exception, Judged), lists:join("; ", Reasons)]
             }
     end.
+
+%% Functions that `dets' does not have are described.
+groups(Compared) ->
+    Briefs = ats_docs_page:briefs(dats),
+    [
+        [
+            ["## ", Title, "\n\n"],
+            "| function | results | exceptions | remark |\n|---|---|---|---|\n",
+            [
+                line(F, A, maps:get({F, A}, Compared, ["", "", maps:get({F, A}, Briefs, "")]))
+             || {F, A} <- Functions ++ [F || {F, _} <- missing(), Title =:= "Names of dets"]
+            ],
+            "\n"
+        ]
+     || {Title, Functions} <- ats_docs_page:groups(dats)
+    ].
 
 line(F, A, Cells) ->
     ["| ", lists:join(" | ", [io_lib:format("`~s/~b`", [F, A]) | Cells]), " |\n"].
@@ -157,7 +166,7 @@ has_empty_list(#{args := [_, _, {raw, Operations}]}) -> Operations =:= [].
 
 undocumented() ->
     [
-        "\n## Functions that `dets` exports without documentation\n\n",
+        "## Functions that `dets` exports without documentation\n\n",
         "`dats` has none of them.\n\n",
         "| function | why, or what there is instead |\n|---|---|\n",
         [line(F, A, [Why]) || {{F, A}, Why} <- ats_disk_functions:undocumented()]
@@ -172,14 +181,3 @@ counterparts(Name, Module, Rows) ->
 
 there(none) -> "missing";
 there({F, A}) -> io_lib:format("`~s/~b`", [F, A]).
-
-%% ----- functions that `dets' does not have -----
-
-additions() ->
-    Added = lists:sort(dats:module_info(exports)) -- (own() ++ ats_disk_functions:documented()),
-    Briefs = ats_docs_page:briefs(dats),
-    [
-        "\n## Functions that `dets` does not have\n\n",
-        "| function | what it does |\n|---|---|\n",
-        [line(F, A, [maps:get({F, A}, Briefs)]) || {F, A} <- Added]
-    ].

@@ -7,7 +7,7 @@
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([every_function_is_documented/1, every_function_has_an_example/1]).
 -export([every_example_holds/1, sees_wrong_examples/1, shell_shows_functions/1]).
--export([other_public_modules_are_documented/1, internal_modules_are_not/1]).
+-export([groups_agree/1, other_public_modules_are_documented/1, internal_modules_are_not/1]).
 
 %% A dialogue; and a function that needs two versions of a module. Their groups have examples.
 -define(GROUPED, [{ats, i}, {dats, upgrade_merge}]).
@@ -18,8 +18,8 @@ suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     [every_function_is_documented, every_function_has_an_example, every_example_holds,
-     sees_wrong_examples, shell_shows_functions, other_public_modules_are_documented,
-     internal_modules_are_not].
+     sees_wrong_examples, shell_shows_functions, groups_agree,
+     other_public_modules_are_documented, internal_modules_are_not].
 
 init_per_suite(Config) ->
     case {ats_oracle:subject(), code:which(edoc), code:get_doc(ats)} of
@@ -82,6 +82,27 @@ shell_shows_functions(_) ->
     ?assertMatch({match, _}, re:run(shown([ats]), "Adaptive\\s+Term\\s+Storage")),
     ?assertMatch({match, _}, re:run(shown([ats, select, 2]), "match\\s+specification")),
     ?assertMatch({match, _}, re:run(shown([dats, open_file, 2]), "auto_save")).
+
+%% The groups of functions of `dats' are those of its sections and of the pages about it, in the
+%% same order.
+groups_agree(_) ->
+    Titles = [Title || {Title, _} <- ats_docs_page:groups(dats)],
+    Source = proplists:get_value(source, dats:module_info(compile)),
+    Page = fun(Name) -> filename:join([ats_test_lib:project(), "docs", "use", Name]) end,
+    [
+        ?assertEqual({File, Titles}, {File, lists:sublist(titles(File, Pattern), length(Titles))})
+     || {File, Pattern} <- [
+            {Source, "^%%-+\n%% (.*)$"},
+            {Source, "^%% <dt>([A-Z].*?)</dt>"},
+            {Page("tables-on-disk.md"), "^\\| ([A-Z].*?) \\|"},
+            {Page("functions-on-disk.md"), "^## (.*)$"}
+        ]
+    ].
+
+titles(File, Pattern) ->
+    {ok, Text} = file:read_file(File),
+    {match, Titles} = re:run(Text, Pattern, [global, multiline, {capture, all_but_first, list}]),
+    lists:append(Titles).
 
 other_public_modules_are_documented(_) ->
     [

@@ -5,7 +5,7 @@
 -include_lib("stdlib/include/assert.hrl").
 -include_lib("xmerl/include/xmerl.hrl").
 
--export([compare/3, briefs/1, in_scratch_directory/3]).
+-export([compare/3, briefs/1, groups/1, in_scratch_directory/3]).
 
 %% Checks that a page of `docs/use' is up to date, or writes it if ATS_WRITE_DOCS is set. `Rest'
 %% returns the part from the documentation of modules.
@@ -39,6 +39,18 @@ briefs(Module) ->
         {{attribute(name, F), attribute(arity, F)}, brief(F)}
      || F <- xmerl_xpath:string("//function", Documentation)
     ]).
+
+%% The groups of the functions of a module, in order: each has a comment in front of its exports.
+-spec groups(module()) -> [{Title :: string(), [{atom(), arity()}]}].
+groups(Module) ->
+    {ok, Source} = file:read_file(proplists:get_value(source, Module:module_info(compile))),
+    Options = [global, multiline, {capture, all_but_first, list}],
+    {match, Groups} = re:run(Source, "^%% (.*)\n((?:-export\\(.*\n)+)", Options),
+    [{Title, exports(Exports, Options)} || [Title, Exports] <- Groups].
+
+exports(Text, Options) ->
+    {match, Functions} = re:run(Text, "([a-z0-9_]+)/([0-9]+)", Options),
+    [{list_to_atom(Name), list_to_integer(Arity)} || [Name, Arity] <- Functions].
 
 attribute(arity, Element) -> list_to_integer(attribute("arity", Element));
 attribute(name, Element) -> list_to_atom(attribute("name", Element));
