@@ -280,8 +280,8 @@ contents(Table) ->
     Here = mnesia:table_info(Table, where_to_read),
     lists:sort(mnesia:dirty_select(Table, [{'_', [], ['$_']}])).
 
-%% Returns the values by which the index of the copy of this node does not find the objects that have
-%% them.
+%% Returns the values by which the index of the copy of this node does not find the objects that
+%% have them.
 -spec wrong_in_index(atom()) -> [term()].
 wrong_in_index(Table) ->
     Objects = contents(Table),

@@ -32,8 +32,8 @@ impl<H: Host> OwnedImage<H> {
         }
     }
 
-    /// Overwrites the words from `at` on, of an image that owns nothing, with those that stand there
-    /// in an image of the same layout that owns nothing. Panics if there are not so many.
+    /// Overwrites the words from `at` on with those that an image of the same layout has there.
+    /// Neither image may own anything. Panics if there are fewer words.
     #[inline]
     pub(crate) fn overwrite(&mut self, at: usize, words: &[u64]) {
         debug_assert!(!self.owns);

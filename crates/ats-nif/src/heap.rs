@@ -1,9 +1,9 @@
 //! Tuples and list cells, read in place: a tuple is a header with the number of elements, followed
 //! by the elements; a cell is a head and a tail.
 //!
-//! The functions of the VM give the same, at the price of a call for each term. So [`load`] compares
-//! some terms with the layout that is expected here. If a VM has another layout, nothing is read
-//! here, and the VM is asked.
+//! The functions of the VM give the same, at the price of a call for each term. So [`load`]
+//! compares some terms with the layout that is expected here. If a VM has another layout, nothing
+//! is read here, and the VM is asked.
 
 use crate::env::{Env, VmWord};
 use crate::sys::Word;
@@ -18,7 +18,8 @@ const HEADER_BITS: u32 = 6;
 /// `true` if this VM has tuples and cells as expected, which [`load`] finds out.
 static IS_LAYOUT_KNOWN: AtomicBool = AtomicBool::new(false);
 
-/// Compares terms of this VM with the expected layout. Runs when the library is loaded, after the tags were checked.
+/// Compares terms of this VM with the expected layout. Runs when the library is loaded, after the
+/// tags were checked.
 pub fn load(env: Env<'_>) {
     let parts: Vec<_> = (1..=70).map(|value| env.int(value)).collect();
     let are = |found: &[VmWord<'_>], expected: &[VmWord<'_>]| {
@@ -53,8 +54,8 @@ pub fn load(env: Env<'_>) {
     IS_LAYOUT_KNOWN.store(is_known, Ordering::Relaxed);
 }
 
-/// Returns the elements of a tuple. `None` for another term, for a literal, and on a VM with another
-/// layout.
+/// Returns the elements of a tuple. `None` for another term, for a literal, and on a VM with
+/// another layout.
 #[inline]
 pub fn tuple<'e>(word: VmWord<'e>) -> Option<&'e [VmWord<'e>]> {
     if !IS_LAYOUT_KNOWN.load(Ordering::Relaxed) {
@@ -73,8 +74,8 @@ pub fn cell<'e>(word: VmWord<'e>) -> Option<(VmWord<'e>, VmWord<'e>)> {
     read_cell(word)
 }
 
-/// Returns the address of a term that has this tag. A third bit tells literals from other terms where the
-/// VM cannot tell by their address: these are not read here.
+/// Returns the address of a term that has this tag. A third bit tells literals from other terms
+/// where the VM cannot tell by their address: these are not read here.
 #[inline]
 fn address(word: VmWord<'_>, tag: Word) -> Option<*const Word> {
     let has_tag = word.raw() % align_of::<Word>() as Word == tag;
