@@ -15,7 +15,6 @@ use ats_term::Kind;
 use ats_term::image::{
     BoxKind, Host, HostTerm, ImageBox, Immediate, Place, overwrite_leaf, small_word,
 };
-use std::ops::Range;
 
 /// The integer that is the first marker. Nothing depends on it: a clause in which it stands is not
 /// compiled in this way.
