@@ -57,7 +57,7 @@ pub fn load(env: Env<'_>) {
 /// Returns the elements of a tuple. `None` for another term, for a literal, and on a VM with
 /// another layout.
 #[inline]
-pub fn tuple<'e>(word: VmWord<'e>) -> Option<&'e [VmWord<'e>]> {
+pub fn tuple(word: VmWord<'_>) -> Option<&[VmWord<'_>]> {
     if !IS_LAYOUT_KNOWN.load(Ordering::Relaxed) {
         return None;
     }
@@ -67,7 +67,7 @@ pub fn tuple<'e>(word: VmWord<'e>) -> Option<&'e [VmWord<'e>]> {
 /// Returns head and tail of a list cell. `None` for another term, for a literal, and on a VM with
 /// another layout.
 #[inline]
-pub fn cell<'e>(word: VmWord<'e>) -> Option<(VmWord<'e>, VmWord<'e>)> {
+pub fn cell(word: VmWord<'_>) -> Option<(VmWord<'_>, VmWord<'_>)> {
     if !IS_LAYOUT_KNOWN.load(Ordering::Relaxed) {
         return None;
     }
@@ -83,7 +83,7 @@ fn address(word: VmWord<'_>, tag: Word) -> Option<*const Word> {
 }
 
 #[inline]
-fn read_tuple<'e>(word: VmWord<'e>) -> Option<&'e [VmWord<'e>]> {
+fn read_tuple(word: VmWord<'_>) -> Option<&[VmWord<'_>]> {
     let header = address(word, BOXED_TAG)?;
     // SAFETY: without its tag, the word of a term on the heap is the address of the term's header,
     // and the term is valid (ENV-2).
@@ -98,7 +98,7 @@ fn read_tuple<'e>(word: VmWord<'e>) -> Option<&'e [VmWord<'e>]> {
 }
 
 #[inline]
-fn read_cell<'e>(word: VmWord<'e>) -> Option<(VmWord<'e>, VmWord<'e>)> {
+fn read_cell(word: VmWord<'_>) -> Option<(VmWord<'_>, VmWord<'_>)> {
     let head = address(word, CONS_TAG)?;
     // SAFETY: without its tag, the word of a list cell is the address of its head, which the tail
     // follows; both are valid terms as long as the cell (ENV-2).
