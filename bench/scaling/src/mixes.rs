@@ -1,6 +1,6 @@
 //! Mixes of operations on integer keys, uniform over [`KEYS`].
 
-use ats::{CounterOp, Integer, Table, TableType, TermHost, Workspace};
+use ats::terms::{CounterOp, Integer, Table, TableType, TermHost, Workspace};
 use ats_term::Term;
 use std::hint::black_box;
 
@@ -125,11 +125,11 @@ fn present(index: u64) -> u64 {
 }
 
 /// Repeats a call while another writer holds its key.
-fn insist<T>(mut call: impl FnMut() -> Result<T, ats::Error>) -> T {
+fn insist<T>(mut call: impl FnMut() -> Result<T, ats::terms::Error>) -> T {
     loop {
         match call() {
             Ok(result) => return result,
-            Err(ats::Error::Busy) => std::thread::yield_now(),
+            Err(ats::terms::Error::Busy) => std::thread::yield_now(),
             Err(error) => panic!("a table in memory does not fail so: {error:?}"),
         }
     }
@@ -177,7 +177,7 @@ impl Subject {
             before_each();
             match step {
                 Step::Lookup(key) => {
-                    let guard = ats::pin();
+                    let guard = ats::terms::pin();
                     let found = insist(|| self.table.lookup(key, &mut work, &guard));
                     black_box(found.is_some());
                 }
@@ -206,7 +206,7 @@ impl Subject {
         bytes.clear();
         self.table.key_bytes(key, bytes);
         for _ in 0..TEN {
-            let guard = ats::pin();
+            let guard = ats::terms::pin();
             let Some(next) = insist(|| self.table.next(bytes, &guard)) else {
                 break;
             };

@@ -1,6 +1,6 @@
 //! The two kinds of tables that are looked at.
 
-use ats::TableType;
+use ats::terms::TableType;
 
 /// A kind of table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

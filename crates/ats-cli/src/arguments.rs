@@ -1,7 +1,7 @@
 //! The arguments of the command.
 
-use ats::salvage::parse_merge;
-use ats::{Description, TableType, Zeros};
+use ats::terms::salvage::parse_merge;
+use ats::terms::{Description, TableType, Zeros};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;

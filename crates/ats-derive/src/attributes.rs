@@ -6,8 +6,8 @@ use syn::{Attribute, Data, DeriveInput, Error, Ident, LitStr, Path};
 
 /// The attributes that the generated code depends on.
 pub(crate) struct Attributes {
-    /// The path of the module `map` of the crate `ats`.
-    pub(crate) map: TokenStream,
+    /// The path of the crate `ats`.
+    pub(crate) ats: TokenStream,
     /// `true` for a packed type, whose fields may be unaligned, so that references to them are
     /// impossible.
     pub(crate) is_packed: bool,
@@ -19,7 +19,7 @@ impl Attributes {
     pub(crate) fn of(input: &DeriveInput) -> Result<Self, Error> {
         refuse_inside(&input.data)?;
         let mut attributes = Attributes {
-            map: quote!(::ats::map),
+            ats: quote!(::ats),
             is_packed: false,
             number: None,
         };
@@ -40,7 +40,7 @@ impl Attributes {
             }
             let path: LitStr = meta.value()?.parse()?;
             let path: Path = path.parse_with(Path::parse_mod_style)?;
-            self.map = quote!(#path::map);
+            self.ats = quote!(#path);
             Ok(())
         })
     }

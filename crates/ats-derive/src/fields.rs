@@ -37,14 +37,14 @@ impl<'a> Fields<'a> {
 
     /// Returns the fixed length of all values with these fields, if each field has a fixed length.
     pub(crate) fn length(&self) -> TokenStream {
-        let map = &self.attributes.map;
+        let ats = &self.attributes.ats;
         if self.is_key {
             return TokenStream::new();
         }
         let types = self.fields.iter().map(|(_, kind)| kind);
         quote! {
             const LEN: ::core::option::Option<::core::primitive::usize> =
-                #map::sum_of_lengths(&[#(<#types as #map::Value>::LEN),*]);
+                #ats::sum_of_lengths(&[#(<#types as #ats::Value>::LEN),*]);
         }
     }
 
@@ -78,22 +78,22 @@ impl<'a> Fields<'a> {
 
     /// Returns the statements that encode the fields.
     pub(crate) fn encode(&self) -> TokenStream {
-        let map = &self.attributes.map;
+        let ats = &self.attributes.ats;
         let each = self
             .fields
             .iter()
-            .map(|(name, kind)| encode_one(map, &self.reference(name), kind, self.is_key));
+            .map(|(name, kind)| encode_one(ats, &self.reference(name), kind, self.is_key));
         each.collect()
     }
 
     /// Returns the expression that is `true` if each field is proven.
     pub(crate) fn is_proven(&self) -> TokenStream {
-        let map = &self.attributes.map;
+        let ats = &self.attributes.ats;
         let each = self.fields.iter().map(|(name, kind)| {
             let reference = self.reference(name);
             match self.is_key {
-                true => quote!(<#kind as #map::AsKey<#kind>>::is_proven(#reference)),
-                false => quote!(<#kind as #map::AsValue<#kind>>::is_proven(#reference)),
+                true => quote!(<#kind as #ats::AsKey<#kind>>::is_proven(#reference)),
+                false => quote!(<#kind as #ats::AsValue<#kind>>::is_proven(#reference)),
             }
         });
         quote!(true #(&& #each)*)
@@ -101,9 +101,9 @@ impl<'a> Fields<'a> {
 
     /// Returns the expression that decodes the fields and constructs the value, if they are there.
     pub(crate) fn decode(&self, constructor: &TokenStream) -> TokenStream {
-        let map = &self.attributes.map;
+        let ats = &self.attributes.ats;
         let statements = self.fields.iter().map(|(name, kind)| {
-            let read = read_one(map, kind, self.is_key);
+            let read = read_one(ats, kind, self.is_key);
             quote!(let #name = #read?;)
         });
         let pattern = self.pattern();
@@ -116,21 +116,21 @@ impl<'a> Fields<'a> {
 
 /// Returns the statement that encodes the target of a reference.
 pub(crate) fn encode_one(
-    map: &TokenStream,
+    ats: &TokenStream,
     value: &TokenStream,
     kind: &Type,
     is_key: bool,
 ) -> TokenStream {
     match is_key {
-        true => quote!(<#kind as #map::AsKey<#kind>>::encode(#value, __ats_bytes);),
+        true => quote!(<#kind as #ats::AsKey<#kind>>::encode(#value, __ats_bytes);),
         false => quote!(__ats_bytes.push_part::<#kind>(#value);),
     }
 }
 
 /// Returns the expression that decodes a value, if there is one.
-pub(crate) fn read_one(map: &TokenStream, kind: &Type, is_key: bool) -> TokenStream {
+pub(crate) fn read_one(ats: &TokenStream, kind: &Type, is_key: bool) -> TokenStream {
     match is_key {
-        true => quote!(<#kind as #map::Key>::decode(__ats_reader)),
-        false => quote!(#map::take_part::<#kind>(__ats_reader)),
+        true => quote!(<#kind as #ats::Key>::decode(__ats_reader)),
+        false => quote!(#ats::take_part::<#kind>(__ats_reader)),
     }
 }

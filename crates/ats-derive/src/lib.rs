@@ -50,7 +50,7 @@ fn implementation(input: &DeriveInput, words: &Words) -> Result<TokenStream, Err
     let attributes = Attributes::of(input)?;
     let ident = |name: &str| Ident::new(name, Span::call_site());
     let (reads, writes, bytes) = (ident(words.reads), ident(words.writes), ident(words.bytes));
-    let (name, map) = (&input.ident, &attributes.map);
+    let (name, ats) = (&input.ident, &attributes.ats);
     let code = match &input.data {
         Data::Struct(data) => of_struct(&Fields::of(&data.fields, &attributes, words)),
         Data::Enum(data) => variants::of_enum(data, &attributes, words),
@@ -59,7 +59,7 @@ fn implementation(input: &DeriveInput, words: &Words) -> Result<TokenStream, Err
             return Err(Error::new(name.span(), text));
         }
     };
-    let generics = bounds::bounded(input, &quote!(#map::#reads));
+    let generics = bounds::bounded(input, &quote!(#ats::#reads));
     let (implements, types, bounds) = generics.split_for_impl();
     let itself = quote!(#name #types);
     let length = match &input.data {
@@ -74,7 +74,7 @@ fn implementation(input: &DeriveInput, words: &Words) -> Result<TokenStream, Err
     let reading = match words.is_key {
         true => quote! {
             fn decode(
-                __ats_reader: &mut #map::KeyReader<'_>,
+                __ats_reader: &mut #ats::KeyReader<'_>,
             ) -> ::core::option::Option<Self> {
                 #decode
             }
@@ -96,8 +96,8 @@ fn implementation(input: &DeriveInput, words: &Words) -> Result<TokenStream, Err
     Ok(quote! {
         #[automatically_derived]
         #[allow(deprecated)]
-        impl #implements #map::#writes<#itself> for #itself #bounds {
-            fn encode(&self, __ats_bytes: &mut #map::#bytes) {
+        impl #implements #ats::#writes<#itself> for #itself #bounds {
+            fn encode(&self, __ats_bytes: &mut #ats::#bytes) {
                 #encode
             }
 
@@ -108,7 +108,7 @@ fn implementation(input: &DeriveInput, words: &Words) -> Result<TokenStream, Err
 
         #[automatically_derived]
         #[allow(deprecated)]
-        impl #implements #map::#reads for #itself #bounds {
+        impl #implements #ats::#reads for #itself #bounds {
             #reading
         }
     })

@@ -9,7 +9,7 @@ use syn::{DataEnum, Type, parse_quote};
 
 /// Generates the code of an enum.
 pub(crate) fn of_enum(data: &DataEnum, attributes: &Attributes, words: &Words) -> Code {
-    let map = &attributes.map;
+    let ats = &attributes.ats;
     let (kind, numbers) = numbers(data, attributes, words);
     let (mut writing, mut proving, mut reading) = (Vec::new(), Vec::new(), Vec::new());
     for (number, variant) in numbers.iter().zip(&data.variants) {
@@ -18,7 +18,7 @@ pub(crate) fn of_enum(data: &DataEnum, attributes: &Attributes, words: &Words) -
             Fields::of(&variant.fields, attributes, words),
         );
         let (pattern, encode, is_proven) = (fields.pattern(), fields.encode(), fields.is_proven());
-        let head = encode_one(map, &quote!(&#number), &kind, words.is_key);
+        let head = encode_one(ats, &quote!(&#number), &kind, words.is_key);
         writing.push(quote!(Self::#name #pattern => { #head #encode }));
         proving.push(quote!(Self::#name #pattern => { #is_proven }));
         let built = fields.decode(&quote!(Self::#name));
@@ -31,7 +31,7 @@ pub(crate) fn of_enum(data: &DataEnum, attributes: &Attributes, words: &Words) -
         true => quote!(*self),
         false => quote!(self),
     };
-    let number = read_one(map, &kind, words.is_key);
+    let number = read_one(ats, &kind, words.is_key);
     Code {
         encode: quote!(match #whole { #(#writing)* }),
         is_proven: quote!(match #whole { #(#proving)* }),

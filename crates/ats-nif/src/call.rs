@@ -24,7 +24,7 @@ use crate::etf::TooLong;
 use crate::process;
 use crate::sys::{self, NifFn, Word};
 use crate::vm_term::VmTerm;
-use ats::Error;
+use ats::terms::Error;
 use std::cell::RefCell;
 use std::ffi::{c_char, c_int, c_uint};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -25,7 +25,7 @@ use crate::process_monitor::TableMonitors;
 use crate::resource::ResourceRef;
 use crate::sys::Word;
 use crate::vm_host::VmHost;
-use ats::{Ending, KeptMoment, Store, Table};
+use ats::terms::{Ending, KeptMoment, Store, Table};
 use ats_disk::Snapshot;
 use ats_sync::Guard;
 use std::ptr;

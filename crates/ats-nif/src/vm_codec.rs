@@ -10,7 +10,7 @@ use crate::otp_release;
 use crate::vm_host::VmHost;
 use crate::vm_sink::make_object;
 use crate::vm_term::VmTerm;
-use ats::{Codec, Error};
+use ats::terms::{Codec, Error};
 use ats_term::image::{Built, ImageBuilder, Object, Scratch};
 use std::cell::Cell;
 

@@ -3,7 +3,7 @@
 //! Readers take no lock. Of several threads that miss the same page one stores it, and none of the
 //! counts is lost.
 
-use ats::{CounterOp, Error, Table, TableType, TermHost, Workspace};
+use ats::terms::{CounterOp, Error, Table, TableType, TermHost, Workspace};
 use ats_term::Term;
 use std::thread;
 
@@ -40,7 +40,7 @@ impl Cache {
     }
 
     fn find(&self, key: &Term, work: &mut Workspace<TermHost>) -> Result<Option<Term>, Error> {
-        let guard = ats::pin();
+        let guard = ats::terms::pin();
         let found = self.pages.lookup(key, work, &guard)?;
         Ok(found.and_then(|found| found.to_terms().pop()))
     }
@@ -80,7 +80,7 @@ fn main() -> Result<(), Error> {
     })?;
 
     let requests = THREADS as i64 * ROUNDS / PAGES;
-    let (guard, mut work) = (ats::pin(), Workspace::new());
+    let (guard, mut work) = (ats::terms::pin(), Workspace::new());
     for number in 0..PAGES {
         let found = cache
             .requests

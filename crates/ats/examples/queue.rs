@@ -2,7 +2,7 @@
 //!
 //! Jobs of the same priority are taken in the order in which they came, and each by one thread.
 
-use ats::{End, Error, Table, TableType, TermHost, Workspace};
+use ats::terms::{End, Error, Table, TableType, TermHost, Workspace};
 use ats_term::Term;
 use std::thread;
 
@@ -50,7 +50,7 @@ fn take_all(jobs: &Table<TermHost>) -> Result<Vec<Term>, Error> {
     let (mut work, mut taken) = (Workspace::new(), Vec::new());
     loop {
         // Each job gets its own guard, so that removed jobs can be freed.
-        let guard = ats::pin();
+        let guard = ats::terms::pin();
         match jobs.take_end(End::First, &mut work, &guard) {
             Ok(Some(job)) => taken.push(job.to_term()),
             Ok(None) => return Ok(taken),

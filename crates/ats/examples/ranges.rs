@@ -3,7 +3,7 @@
 //! Keys that begin with the same elements are neighbours, so a station is a range, and so is a
 //! sequence of its days. Reading a range takes O(log n) and the time for its objects.
 
-use ats::{Direction, Error, KeyRange, Table, TableType, TermHost, Workspace};
+use ats::terms::{Direction, Error, KeyRange, Table, TableType, TermHost, Workspace};
 use ats_term::Term;
 use std::ops::ControlFlow;
 
@@ -16,7 +16,7 @@ fn key_bytes(table: &Table<TermHost>, station: &str, day: i64) -> Vec<u8> {
 
 /// The objects of a range.
 fn objects(table: &Table<TermHost>, range: KeyRange<'_>) -> Result<Vec<Term>, Error> {
-    let (guard, mut objects) = (ats::pin(), Vec::new());
+    let (guard, mut objects) = (ats::terms::pin(), Vec::new());
     // The first object is found by its place, and the others are behind it.
     let Some((first, _)) = table.nth(range, Direction::Up, 0, &guard)? else {
         return Ok(objects);
@@ -65,7 +65,7 @@ fn main() -> Result<(), Error> {
     assert_eq!(objects(&table, oslo)?.len(), 100);
 
     // Places, in both directions: the rank of a key is the number of keys below it.
-    let guard = ats::pin();
+    let guard = ats::terms::pin();
     let found = table.nth(oslo, Direction::Down, 0, &guard)?;
     let last = found.map(|(found, _)| found.to_terms());
     assert_eq!(last, Some(vec![Term::from((("oslo", 100), 10))]));

@@ -1,11 +1,10 @@
-//! Concurrent maps in memory and on disk, and tables of Erlang terms.
+//! Concurrent maps of Rust types, in memory and on disk.
 //!
-//! | to have | use |
+//! | map | description |
 //! |---|---|
-//! | keys in order: ranges, ranks, a queue with priorities | [`OrderedMap`] |
-//! | keys without order | [`HashMap`] |
-//! | the same on disk, with merges, batches and snapshots | `DiskMap`, with the feature `disk` |
-//! | the functions of Erlang's `ets`, with terms | [`Table`] |
+//! | [`OrderedMap`] | in memory, in the order of its keys: ranges, ranks, a queue with priorities |
+//! | [`HashMap`] | in memory, without order |
+//! | `DiskMap`, of the feature `disk` | on disk, in the order of its keys, with merges, batches and snapshots |
 //!
 //! ```
 //! use ats::OrderedMap;
@@ -17,223 +16,85 @@
 //! assert_eq!(prices.range("b"..).next(), Some((String::from("pear"), 40)));
 //! ```
 //!
-//! The module [`map`] describes maps: keys, values, consistency, blocking, costs, features. The
-//! rest of this page is about tables.
+//! The module [`terms`] has tables of Erlang terms, with the functions of Erlang's `ets`.
 //!
-//! # Tables
-//! A [`Table`] holds *objects*, tuples that have their key at a fixed position. It has the
-//! functions of Erlang's `ets`. The [types](TableType) differ in the equality of keys and in the
-//! number of objects that a key can have. Terms come from and go to a *host*
-//! ([`ats_term::image::Host`]): the Erlang VM, or [`Term`](ats_term::Term)s of a Rust program.
+//! # Keys and values
+//! A [`Key`] is encoded as bytes in the order of the keys; a lookup takes any value with the [same
+//! bytes](AsKey). A [`Value`] is encoded as bytes, too. So a map has no node for each pair and no
+//! comparisons that call back, and it returns copies.
 //!
-//! ```
-//! use ats::{Table, TableType, TermHost, Workspace};
-//! use ats_term::Term;
-//!
-//! let table = Table::<TermHost>::new(TableType::OrderedSet, 1);
-//! let mut work = Workspace::new();
-//! for (number, name) in [(1, "one"), (2, "two")] {
-//!     table.insert(&Term::from((number, name)), &mut work)?;
-//! }
-//! let guard = ats::pin();
-//! let key = Term::try_from(1.0)?; // 1 == 1.0 in an ordered table
-//! let found = table.lookup(&key, &mut work, &guard)?;
-//! assert_eq!(found.map(|found| found.count()), Some(1));
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
-//!
-//! # Overview
-//! A program shares a [`Table`] by reference or in an [`Arc`](std::sync::Arc); all functions take
-//! `&self`. Each thread has a [`Workspace`], the buffers of its calls. The result of a read lives
-//! as long as the [`Guard`] that [`pin`] gives.
-//!
-//! | to | use |
+//! | feature | has |
 //! |---|---|
-//! | write an object | [`insert`](Table::insert), [`insert_new`](Table::insert_new) |
-//! | write several as one | [`insert_many`](Table::insert_many), [`insert_many_new`](Table::insert_many_new) |
-//! | read a key | [`lookup`](Table::lookup), then [`LookupResult`] |
-//! | change an object | [`update_element`](Table::update_element), [`update_one_counter`](Table::update_one_counter), [`update_counter`](Table::update_counter), [`merge`](Table::merge) |
-//! | remove | [`delete`](Table::delete), [`delete_object`](Table::delete_object), [`clear`](Table::clear) |
-//! | remove and get | [`take`](Table::take), [`take_end`](Table::take_end), [`take_all`](Table::take_all) |
-//! | walk | [`first`](Table::first), [`next`](Table::next), [`scan`](Table::scan); [`fix`](Table::fix) |
-//! | find by place, count a range | [`nth`](Table::nth), [`count`](Table::count), [`skip`](Table::skip) |
-//! | run a match specification | [`select`](Table::select) and the module [`select`](mod@select) |
-//!
-//! The folder `examples` of the crate has a cache that threads share, a queue with priorities, and
-//! ranges and places, each of tables; and of maps a cache, a queue, a time series, words counted by
-//! merges, and accounts on disk.
-//!
-//! # Types of tables
-//! | [type](TableType) | the same key | objects of a key | order |
-//! |---|---|---|---|
-//! | `Set` | `=:=` | one | none |
-//! | `OrderedSet` | `==` | one | Erlang's standard order |
-//! | `Bag` | `=:=` | several, all different | none |
-//! | `DuplicateBag` | `=:=` | several | none |
-//! | `OrderedBag` | `==` | several, all different | Erlang's standard order |
-//! | `OrderedDuplicateBag` | `==` | several | Erlang's standard order |
-//!
-//! The objects of a key of a bag are in the order in which they were inserted. [`Zeros`] says if
-//! `0.0` and `-0.0` are the same under `=:=`.
+//! | `derive` | `#[derive(Key)]` and `#[derive(Value)]` |
+//! | `disk` | `DiskMap` |
+//! | `serde` | `Serde<T>`, a value of any type that `serde` supports; maps are serialised as maps |
 //!
 //! # Consistency
-//! - **One key.** An operation on one key is linearizable. A reader sees all objects of the key
-//!   before the operation or all after it. An object with a counter is read as of the moment at
-//!   which the [`LookupResult`] is read.
-//! - **A list.** [`insert_many`](Table::insert_many) is one step: every reader sees all of its
-//!   objects or none. A thread that has seen one of them finds all others.
-//! - **A failure.** An operation that returns an [`Error`] has changed nothing. A failed change by
-//!   a query keeps the changes that it has made before.
-//! - **A walk or a query.** [`scan`](Table::scan), [`select`](Table::select) and steps with
-//!   [`next`](Table::next) see each key as of the moment at which they come to it. They are no
-//!   snapshots. An object that is present throughout is visited exactly once, an object that is
-//!   absent throughout is not visited. In tables without order this needs [`fix`](Table::fix) if
-//!   the walk consists of several calls, unless it is a [`select`](Table::select). A walk that runs
-//!   concurrently with a writer of a list may visit some new and some old objects of the list.
-//! - **Taking.** Of several threads that take the same object exactly one gets it.
-//! - **All objects.** [`clear`](Table::clear) and [`take_all`](Table::take_all) happen at one
-//!   moment for every reader and writer.
-//! - **Sizes.** [`len`](Table::len) is exact at some moment during the call. Places and counts of
-//!   ranges are exact when no thread writes.
-//!
-//! # Complexity
-//! *n* is the number of keys, *k* the number of objects of the key, *m* the number of objects of a
-//! call. Copying objects and encoding keys takes additional time in proportion to their size.
-//!
-//! | operation | without order | with order |
-//! |---|---|---|
-//! | `lookup` | O(1) | O(log n) |
-//! | `insert`, `insert_new` | O(1) | O(log n) |
-//! | the same in a bag, besides | O(log k) | O(log k) |
-//! | `insert_many` | O(m log m) | O(m log m + m log n) |
-//! | `delete`, `take` | O(1) | O(log n) |
-//! | `delete_object`, for each that goes | O(1 + log k) | O(log n + log k) |
-//! | `update_element`, `update_counter`, `merge` | O(1) and a new object | O(log n) and a new object |
-//! | `update_one_counter`, `merge` of small numbers | O(1), mostly in place | O(log n), mostly in place |
-//! | `first`, `last`, `take_end` | O(1), amortised | O(log n) |
-//! | `next`, `prev` | O(1) | O(log n) |
-//! | `scan` of m keys | O(m) | O(log n + m) |
-//! | `nth`, `skip`, `count` | refused | O(log n) for each part with a lock, once they were counted |
-//! | `select` | the keys that it names, or all | the ranges of keys that it allows |
-//! | `len` | O(locks) | O(locks) |
-//! | `clear`, `take_all`, `delete_all` | O(1) | O(1) |
-//!
-//! A table has few locks unless many threads write to it at once. In a [store of bytes](#bytes)
-//! some of these cost more; [`on_store`](Table::on_store) says which.
-//!
-//! # Memory
-//! Readers take no lock. So a replaced or removed object is freed only when all [`Guard`]s are
-//! dropped that existed at that moment.
-//!
-//! - [`pin`] takes a few nanoseconds, and nests. While a guard lives, no object that any thread
-//!   removes from any table is freed. A guard is for one lookup or for a short walk, not for the
-//!   life of a thread. [`LookupResult::keep`] keeps the objects of a large key without a guard.
-//! - Writers free removed objects a few at a time, and a background thread frees the rest, mostly
-//!   within 100 ms after the last guard is dropped.
-//! - [`collect`] frees at once all objects that no guard protects. [`trim`] gives free memory back
-//!   to the system, which otherwise happens after two seconds.
-//! - [`compressed`](Table::compressed) trades time for memory. [`bytes`](Table::bytes) returns the
-//!   memory of a table.
+//! - **One key.** All functions about one key are linearizable, and so are `compute`, `update`,
+//!   `merge` and `get_or_insert_with`: their changes depend on the value at the moment of the
+//!   change.
+//! - **Several keys.** `insert_many` and `insert_many_new` are one step: a thread that reads one of
+//!   the new values finds all others.
+//! - **Iterators** see each key as of a moment after the iterator was made and before the pair is
+//!   returned. A key that is present throughout is returned exactly once, a key that is absent
+//!   throughout is not returned. `retain` and `remove_range` go through a map in the same way, and
+//!   change each key at its own moment. `clear` removes all keys at one moment.
+//! - **Snapshots** show all keys as of one moment.
+//! - **Numbers.** `len`, `count`, `rank` and `nth` are exact at a moment during the call.
 //!
 //! # Blocking
-//! Readers wait for no other thread. A writer waits for other writers of the same part of the
-//! table, which hold its lock for microseconds; a longer change holds only its key. A writer that
-//! finds its key held by a list waits a moment and then returns [`Error::Busy`]: nothing has
-//! changed, and the caller can try again, best after [`yield_now`](std::thread::yield_now).
+//! Readers and iterators wait for no other thread. A writer waits for other writers of the same
+//! part of the map, for microseconds, and for a batch that holds its key. No function returns a
+//! guard or calls a function of the program under a lock, so no use of a map can deadlock: a
+//! closure, and a loop over an iterator, may use the same map.
 //!
-//! A thread that serves others, as a scheduler of the Erlang VM does, must not work for long
-//! either. [`Workspace::limit`] bounds the size of objects, [`select`](Table::select) and
-//! [`skip`](Table::skip) work in slices, [`Locking`] selects when a key is locked, and
-//! [`ats_sync::lock::set_may_wait`] bounds the wait for locks.
+//! A map in memory never waits for a device, so asynchronous code can use it directly. All
+//! functions of a `DiskMap` may wait for the disk.
 //!
-//! Tables in memory never wait for a device. Tables on a store of bytes may: they require a
-//! [`MayBlock`], and if the thread has none they return [`Error::Storage`] with
-//! [`WouldBlock`](ats_store::Error::WouldBlock).
+//! # Complexity
+//! | function | `OrderedMap` | `HashMap` |
+//! |---|---|---|
+//! | `get`, `insert`, `remove`, `compute` and similar functions | O(log n) | O(1) |
+//! | `first`, `last`, `pop_first`, `pop_last`; `pop` | O(log n) | O(1), amortised |
+//! | `range`, `iter`: m pairs | O(log n + m) | O(m) |
+//! | `insert_many` of m pairs | O(m log m + m log n) | O(m log m) |
+//! | `count`, `rank`, `nth` | O(log n), once the keys were counted; O(keys that are passed) beside batches | |
+//! | `len`, `snapshot` | O(locks) | O(locks) |
+//! | `clear` | O(1) | O(1) |
+//! | `count`, `rank`, `nth` of a snapshot | O(keys that are passed) | |
 //!
-//! # Bytes
-//! [`Table::on_store`] makes a table whose objects are bytes in any store that implements
-//! [`Store`]: [`BTreeStore`] in memory, or `AtomicStore` and `BagStore` of the crate `ats-disk` on
-//! disk. A [`Codec`] encodes objects as bytes; [`TermCodec`] uses Erlang's external term format.
-//! Then operations can fail with [`Error::Storage`].
+//! A key in memory has less than 4 GiB, and a value less than 16 GiB; functions panic if they get a
+//! larger one. On disk each has less than 2 GiB, and a larger one is an error. Copying the bytes of
+//! keys and values takes additional time.
+//!
+//! # Memory
+//! A removed pair is freed soon after the calls that may still read it; a large map is freed in the
+//! [background] when it is dropped. [`collect`] frees at once all that no call reads. [`trim`]
+//! gives free memory back to the system, which otherwise happens after two seconds.
 //!
 //! # Further reading
-//! - [`ats_term`]: terms, their order, and keys as bytes. [`ats_match`]: match specifications.
-//!   [`ats_merge`]: merges. [`ats_store`]: the interface of stores.
-//! - `docs/use/tables-in-memory.md`: the same tables for Erlang programs.
-//! - `docs/inside/design.md`: the paths of a lookup, an insert and a select, and the reasons for
-//!   the design.
+//! The folder `examples` of the crate has a cache, a queue with priorities, a time series, words
+//! counted by merges, and accounts on disk.
 
 pub mod background;
-mod bag;
-mod counter_cell;
-mod counter_word;
-mod description;
-mod drained;
-mod error;
-mod integer;
-mod kept_moment;
-mod lock_budget;
-mod lookup_result;
-pub mod map;
-mod merge_text;
-mod moment;
-mod operations;
-pub mod salvage;
-pub mod select;
-mod snapshot;
-mod snapshot_list;
-mod sorted_batch;
-mod store;
-mod table;
-mod unpack;
-mod value;
-mod workspace;
+mod idle_joiner;
+mod map;
+pub mod terms;
 
 #[cfg(feature = "derive")]
 pub use ats_derive::{Key, Value};
 pub use ats_mem::slab::trim;
-pub use ats_mem::{Adaptation, BaseState, Buckets, ShapeNode};
-pub use ats_merge::Merge;
-#[cfg(feature = "rivals")]
-pub use ats_rivals::Rival;
-pub use ats_store::{
-    BTreeStore, BagValues, Bags, Direction, End, KeyRange, MayBlock, Skipped, SlotAnswer, Store,
-    StoreHandle,
-};
-pub use ats_sync::{Guard, collect, pin};
-pub use ats_term::Integer;
-pub use ats_term::Zeros;
-pub use ats_term::image::TermHost;
-pub use description::{Description, NoDescription};
-pub use drained::DrainedTable;
-pub use error::Error;
-pub use kept_moment::{Ending, KeptMoment, Reader};
-pub use lookup_result::{KeptObjects, LookupResult};
+pub use ats_sync::collect;
 #[cfg(feature = "serde")]
 pub use map::Serde;
+#[doc(hidden)]
+pub use map::sum_of_lengths;
 pub use map::{
-    AsKey, AsValue, HashMap, Key, KeyBounds, KeyBytes, KeyPrefix, KeyReader, OrderedMap, Value,
-    ValueBytes,
+    AsKey, AsValue, ByteBounds, HashIter, HashMap, HashSnapshot, Key, KeyBounds, KeyBytes,
+    KeyPrefix, KeyReader, OrderedIter, OrderedMap, OrderedSnapshot, Value, ValueBytes, take_part,
 };
 #[cfg(feature = "disk")]
 pub use map::{DiskBatch, DiskIter, DiskMap, DiskSnapshot};
-pub use moment::Moment;
-pub use operations::counter::CounterOp;
-pub use operations::delete::Taken;
-pub use operations::insert::ExistingKey;
-pub use operations::merge::{Locking, MergedValue, Merging};
-pub use operations::places::Passage;
-pub use operations::walk::NextKey;
-pub use snapshot::Snapshot;
-pub use snapshot_list::KeptSnapshots;
-pub use store::bag_values::ObjectIdentity;
-pub use store::codec::{Codec, TermCodec};
-pub use store::object_merge::ObjectMerge;
-pub use store::operator::PortableMerge;
-pub use store::program_merge;
-pub use table::{Table, TableType};
-pub use unpack::UnpackBuffer;
-pub use workspace::Workspace;
 
 /// The Rust example of the project's front page, which must stay right.
 #[doc = include_str!("../../../README.md")]

@@ -1,7 +1,7 @@
 //! Tests that a large table gives its memory back to the system without any call that asks for it.
 #![cfg(not(any(miri, fuzzing, watched, tsan)))]
 
-use ats::{Table, TableType, TermHost, Workspace};
+use ats::terms::{Table, TableType, TermHost, Workspace};
 use ats_mem::slab::statistics;
 use ats_term::Term;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -3,7 +3,7 @@
 use crate::arguments::Output;
 use crate::outcome::{Failure, failure_in};
 use crate::progress::Bar;
-use ats::salvage::Evidence;
+use ats::terms::salvage::Evidence;
 use ats_disk::offline::{Salvage, Survey};
 use ats_disk::{DiskStore, Error, Options, one_of_several};
 use ats_store::{Direction, KeyRange};

@@ -5,8 +5,8 @@ use super::evidence;
 use super::table::{Table, mismatch};
 use crate::arguments::{Output, TableOptions};
 use crate::outcome::Failure;
-use ats::salvage::merge_of_operator;
-use ats::{Description, Zeros};
+use ats::terms::salvage::merge_of_operator;
+use ats::terms::{Description, Zeros};
 use ats_disk::offline::Survey;
 use std::collections::BTreeSet;
 

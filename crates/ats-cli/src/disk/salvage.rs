@@ -7,7 +7,7 @@ use crate::arguments::{Output, TableOptions};
 use crate::outcome::{Failure, Outcome, failure_in};
 use crate::output::{json_faults, print_faults, print_json};
 use crate::progress::Bar;
-use ats::{Description, salvage};
+use ats::terms::{Description, salvage};
 use ats_disk::Options;
 use ats_disk::offline::{self, Fault, KeepOperands, Survey};
 use ats_store::MergeOperator;

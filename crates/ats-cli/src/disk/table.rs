@@ -5,8 +5,8 @@
 
 use super::evidence::sample;
 use crate::outcome::{Failure, failure_in};
-use ats::salvage::{merge_of_operator, operator};
-use ats::{Description, NoDescription, Zeros};
+use ats::terms::salvage::{merge_of_operator, operator};
+use ats::terms::{Description, NoDescription, Zeros};
 use ats_disk::Error;
 use ats_disk::offline::{Fault, Survey};
 use serde_json::{Value, json};

@@ -1,8 +1,8 @@
 //! Tables of `dats`: stores with a file that describes them.
 
 use crate::common::{Directory, ats, code, contents, json, spoil, text};
-use ats::salvage::parse_merge;
-use ats::{
+use ats::terms::salvage::parse_merge;
+use ats::terms::{
     BTreeStore, Codec, Description, ObjectIdentity, ObjectMerge, Table, TableType, TermCodec,
     TermHost, Workspace, Zeros,
 };

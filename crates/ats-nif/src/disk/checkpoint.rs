@@ -3,7 +3,7 @@
 use super::closed::{Side, TwoDirectoryResult, lock_table};
 use super::open_table::OpenTable;
 use super::target::Target;
-use ats::Description;
+use ats::terms::Description;
 use ats_disk::Error;
 use ats_disk::fs::Sharing;
 use std::path::Path;

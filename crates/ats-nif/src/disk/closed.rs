@@ -8,8 +8,8 @@ use super::description_file::{TABLE_FILES, decode_description, directory_failure
 use super::failure::Failure;
 use super::target::{Target, check_place};
 use crate::atoms::KnownAtom;
-use ats::salvage::{self, Evidence, merge_of_operator};
-use ats::{Description, TableType};
+use ats::terms::salvage::{self, Evidence, merge_of_operator};
+use ats::terms::{Description, TableType};
 use ats_disk::fs::{RealFs, Sharing};
 use ats_disk::offline::{self, KeepOperands, Salvage, Salvaged, Survey, Temporary};
 use ats_disk::{Error, Options, StoreDirectory, one_of_several};
@@ -269,7 +269,9 @@ fn find_description(
     match (&fitting[..], hint) {
         // Distinct zeros are the safe choice where both rules fit.
         ([first, ..], _) if fitting.iter().all(|one| is_same(one, first)) => {
-            let distinct = fitting.iter().find(|one| one.zeros == ats::Zeros::Distinct);
+            let distinct = fitting
+                .iter()
+                .find(|one| one.zeros == ats::terms::Zeros::Distinct);
             let made = (*distinct.unwrap_or(first)).clone();
             Ok(Description {
                 // Lost records may have been of the older kind.

@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use crate::atoms::KnownAtom;
-use ats::{Description, NoDescription};
+use ats::terms::{Description, NoDescription};
 use ats_disk::fs::RealFs;
 use ats_disk::{Error, StoreDirectory};
 use std::io::ErrorKind;

@@ -1,9 +1,10 @@
 //! A directory opened as the store of a table.
 //!
 //! The directory is opened and locked once; all files are reached through its handle. The file that
-//! [describes](ats::Description) the table gets its final name together with the manifest of the
-//! store. A crash between the two leaves a store without records and description, or a description
-//! and a manifest without its final name: such a directory counts as one without a table.
+//! [describes](ats::terms::Description) the table gets its final name together with the manifest of
+//! the store. A crash between the two leaves a store without records and description, or a
+//! description and a manifest without its final name: such a directory counts as one without a
+//! table.
 
 use super::description_file::{TABLE_FILES, decode_description, not_a_table};
 use super::failure::Failure;
@@ -15,8 +16,8 @@ use super::target::check_place;
 use crate::atoms::KnownAtom;
 use crate::process;
 use crate::vm_codec::VmCodec;
-use ats::program_merge::{Program, ProgramMerge};
-use ats::{BagValues, Description, ObjectIdentity, ObjectMerge};
+use ats::terms::program_merge::{Program, ProgramMerge};
+use ats::terms::{BagValues, Description, ObjectIdentity, ObjectMerge};
 use ats_disk::offline::{Temporary, sync_name};
 use ats_disk::{DiskStore, Error, Info, Snapshot};
 use ats_store::{Direction, KeyRange, MayBlock, Store, StoreHandle};

@@ -1,13 +1,13 @@
 //! Values merged by a program in the VM: a reader sees them merged, or not at all.
 //!
-//! A read of a key that is [pending](ats::program_merge) ends with [`Error::Pending`]. The caller
-//! then runs the program. In a live table, the program [replaces](super::replace) the values that
-//! it has merged. A snapshot does not change, so it has a *window*: the program gets the pending
-//! keys that a walk meets next, [resolves](Pending::resolve) their values, and the walk continues
-//! from the key at which it stopped. The next window replaces this one, so a walk needs no more
-//! memory than a window, and time in proportion to the records it reads.
+//! A read of a key that is [pending](ats::terms::program_merge) ends with [`Error::Pending`]. The
+//! caller then runs the program. In a live table, the program [replaces](super::replace) the values
+//! that it has merged. A snapshot does not change, so it has a *window*: the program gets the
+//! pending keys that a walk meets next, [resolves](Pending::resolve) their values, and the walk
+//! continues from the key at which it stopped. The next window replaces this one, so a walk needs
+//! no more memory than a window, and time in proportion to the records it reads.
 
-use ats::program_merge::{ProgramMerge, merged_value};
+use ats::terms::program_merge::{ProgramMerge, merged_value};
 use ats_store::store::{DecideEnd, Visit};
 use ats_store::{
     BatchPlan, Change, Direction, End, Error, KeyRange, MayBlock, Store, StoreHandle, successor,

@@ -2,8 +2,8 @@
 
 use super::failure::Failure;
 use crate::atoms::KnownAtom;
-use ats::program_merge::ProgramMerge;
-use ats::{Description, ObjectMerge};
+use ats::terms::program_merge::ProgramMerge;
+use ats::terms::{Description, ObjectMerge};
 use ats_store::MergeOperator;
 use std::sync::Arc;
 

@@ -4,7 +4,7 @@ use crate::atoms::KnownAtom;
 use crate::env::VmWord;
 use crate::process;
 use crate::vm_term::VmTerm;
-use ats::Direction;
+use ats::terms::Direction;
 
 /// Number of objects or elements above which a change runs on a dirty scheduler: this many take
 /// well under a millisecond.

@@ -10,7 +10,7 @@ use crate::handle::Shared;
 use crate::vm_sink::VmSink;
 use crate::vm_term::VmTerm;
 use crate::{nif, scratch, sys};
-use ats::{CounterOp, Integer};
+use ats::terms::{CounterOp, Integer};
 use ats_term::term_ref::TermSink;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {

@@ -8,8 +8,8 @@ use crate::env::{Env, VmWord};
 use crate::vm_codec::VmCodec;
 use crate::vm_term::VmTerm;
 use crate::{nif, sys};
-use ats::select::Slice;
-use ats::{BagValues, ObjectIdentity, TableType, Zeros};
+use ats::terms::select::Slice;
+use ats::terms::{BagValues, ObjectIdentity, TableType, Zeros};
 use ats_store::StoreHandle;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -24,7 +24,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     ]
 }
 
-/// `force_adaptation(Table, Splits, Joins)`: see [`ats::Table::force_adaptation`].
+/// `force_adaptation(Table, Splits, Joins)`: see [`ats::terms::Table::force_adaptation`].
 fn force_adaptation<'e>(env: Env<'e>, [table, splits, joins]: [VmTerm<'e>; 3]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = find_writable(env, table, &guard)?;

@@ -9,7 +9,7 @@ use crate::handle::{Admin, Protection, Shared, WriteConcurrency};
 use crate::owner::Heir;
 use crate::vm_term::VmTerm;
 use crate::{nif, process, sys};
-use ats::TableType;
+use ats::terms::TableType;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![

@@ -11,7 +11,7 @@ use crate::scratch::ReadBuffers;
 use crate::vm_sink::make_term;
 use crate::vm_term::VmTerm;
 use crate::{nif, scratch, sys};
-use ats::{Locking, Merge, MergedValue, Merging};
+use ats::terms::{Locking, Merge, MergedValue, Merging};
 use ats_sync::Guard;
 use ats_term::TermRef;
 use ats_term::term_ref::{Kind, is_larger};

@@ -5,7 +5,7 @@ use crate::env::{Env, VmWord};
 use crate::handle::{Handle, Shared};
 use crate::resource::{Resource, ResourceRef, Slot};
 use crate::vm_host::VmHost;
-use ats::{Ending, Moment, Reader, Snapshot};
+use ats::terms::{Ending, Moment, Reader, Snapshot};
 use ats_sync::Guard;
 use std::ffi::CStr;
 use std::time::Duration;

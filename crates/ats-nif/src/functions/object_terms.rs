@@ -8,7 +8,7 @@ use crate::scratch::{self, LONG_OBJECT, ReadBuffers};
 use crate::vm_host::VmHost;
 use crate::vm_sink::{make_object, make_term};
 use crate::vm_term::VmTerm;
-use ats::{KeptObjects, LookupResult, Table, UnpackBuffer};
+use ats::terms::{KeptObjects, LookupResult, Table, UnpackBuffer};
 use ats_sync::Guard;
 use ats_term::image::{ImageRef, Object, Scratch};
 use ats_term::term_ref::is_larger;

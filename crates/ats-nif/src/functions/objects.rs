@@ -14,7 +14,7 @@ use crate::scratch::ReadBuffers;
 use crate::vm_host::VmHost;
 use crate::vm_term::VmTerm;
 use crate::{nif, process, scratch, sys};
-use ats::{Error, ExistingKey, UnpackBuffer};
+use ats::terms::{Error, ExistingKey, UnpackBuffer};
 use ats_term::image::{Object, Scratch};
 use std::ops::ControlFlow;
 

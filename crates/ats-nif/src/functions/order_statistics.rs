@@ -10,8 +10,8 @@ use crate::vm_host::VmHost;
 use crate::vm_sink::make_object;
 use crate::vm_term::VmTerm;
 use crate::{nif, process, sys};
-use ats::Direction::{self, Down, Up};
-use ats::{KeyRange, LookupResult, Passage, Skipped};
+use ats::terms::Direction::{self, Down, Up};
+use ats::terms::{KeyRange, LookupResult, Passage, Skipped};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 

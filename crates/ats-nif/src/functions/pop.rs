@@ -7,7 +7,7 @@ use crate::scratch::ReadBuffers;
 use crate::vm_sink::make_object;
 use crate::vm_term::VmTerm;
 use crate::{nif, scratch, sys};
-use ats::End;
+use ats::terms::End;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![

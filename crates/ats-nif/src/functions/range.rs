@@ -10,7 +10,7 @@ use crate::resource::ResourceRef;
 use crate::scratch::limit;
 use crate::vm_term::VmTerm;
 use crate::{nif, otp_release, sys};
-use ats::select::Query;
+use ats::terms::select::Query;
 use ats_term::order::{self, Prefix};
 use ats_term::term_ref::{has_part, is_larger};
 use ats_term::{Kind, TermRef};

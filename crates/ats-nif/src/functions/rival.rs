@@ -5,7 +5,7 @@ use crate::atoms::{self, KnownAtom};
 use crate::env::{Env, VmWord};
 use crate::vm_host::VmHost;
 use crate::vm_term::VmTerm;
-use ats::{Rival, Table, TableType, Zeros};
+use ats::terms::{Rival, Table, TableType, Zeros};
 
 /// Creates a table in the store with this name.
 pub(super) fn on_rival<'e>(

@@ -14,7 +14,7 @@ use crate::sys::Word;
 use crate::vm_host::VmHost;
 use crate::vm_term::VmTerm;
 use crate::{lifetime, nif, process, sys};
-use ats::{Ending, KeptMoment, Reader};
+use ats::terms::{Ending, KeptMoment, Reader};
 use ats_sync::Guard;
 use std::ffi::CStr;
 use std::ptr;

@@ -16,7 +16,7 @@ use crate::vm_codec::VmCodec;
 use crate::vm_host::VmHost;
 use crate::vm_term::VmTerm;
 use crate::{lifetime, nif, otp_release, process, registry, sys};
-use ats::{BTreeStore, Table, TableType, Zeros};
+use ats::terms::{BTreeStore, Table, TableType, Zeros};
 use ats_store::StoreHandle;
 use std::sync::Arc;
 

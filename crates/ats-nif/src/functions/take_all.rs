@@ -14,7 +14,7 @@ use crate::resource::{self, Resource, ResourceRef, Slot};
 use crate::vm_host::VmHost;
 use crate::vm_term::VmTerm;
 use crate::{nif, spec_shapes, sys};
-use ats::{Direction, DrainedTable, Error};
+use ats::terms::{Direction, DrainedTable, Error};
 use std::ffi::CStr;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {

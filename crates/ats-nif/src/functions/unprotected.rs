@@ -8,7 +8,7 @@ use crate::call::NifResult;
 use crate::env::{Env, VmWord};
 use crate::vm_term::VmTerm;
 use crate::{nif, spec_shapes, sys};
-use ats::Direction;
+use ats::terms::Direction;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![nif!("read_unprotected", read_unprotected, 3)]

@@ -17,8 +17,7 @@ use walk::{Place, Walk, pass};
 ///
 /// All functions take `&self`. Readers take no lock and wait for no other thread. Keys and values
 /// are stored as bytes, see [`Key`] and [`Value`]; so returned values are copies, and no function
-/// returns a guard. The module [`map`](crate::map) describes the consistency and the cost of all
-/// functions.
+/// returns a guard. The [crate] describes the consistency and the cost of all functions.
 ///
 /// ```
 /// use ats::OrderedMap;

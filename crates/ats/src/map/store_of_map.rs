@@ -1,7 +1,7 @@
 //! The store of a map in memory, which the map, its iterators and background threads share.
 
 use crate::background::{self, FreeInSlices};
-use crate::store::idle_joiner::{self, JoinIdle, Listed};
+use crate::idle_joiner::{self, JoinIdle, Listed};
 use ats_mem::{CaTree, HashTable, OnFirstSplit, Plain, Provided, Records};
 use ats_sync::Guard;
 use ats_sync::count::atomic::{AtomicPtr, Ordering};

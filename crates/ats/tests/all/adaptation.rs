@@ -1,7 +1,7 @@
 //! Tests that a split ordered table stays split only as long as threads write to its parts.
 #![cfg(not(any(miri, fuzzing, shuttle)))]
 
-use ats::{Adaptation, Table, TableType, TermHost, Workspace};
+use ats::terms::{Adaptation, Table, TableType, TermHost, Workspace};
 use ats_term::Term;
 use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
@@ -47,7 +47,7 @@ fn assert_becomes_whole(table: &Ordered) {
 }
 
 fn assert_holds(table: &Ordered, objects: i64) {
-    let guard = ats::pin();
+    let guard = ats::terms::pin();
     assert_eq!(table.len().unwrap() as i64, objects);
     for key in 0..objects {
         let term = Term::from(key);

@@ -2,7 +2,7 @@
 
 use crate::common::model::Model;
 use crate::common::{TermTable, everything, objects, patiently, soon};
-use ats::{LookupResult, TableType, TermHost, Workspace};
+use ats::terms::{LookupResult, TableType, TermHost, Workspace};
 use ats_term::Term;
 use ats_term::term::Bits;
 use proptest::collection::vec;
@@ -39,7 +39,7 @@ fn with_found<R>(
     key: i64,
     look: impl FnOnce(Option<LookupResult<'_, TermHost>>) -> R,
 ) -> R {
-    let guard = ats::pin();
+    let guard = ats::terms::pin();
     look(
         table
             .lookup(&Term::from(key), &mut Workspace::new(), &guard)
@@ -147,7 +147,7 @@ fn apply(table: &TermTable, model: &mut Model, op: &Op) {
             }
         }
         Op::Take(key) => {
-            let (key, guard) = (Term::from(*key), ats::pin());
+            let (key, guard) = (Term::from(*key), ats::terms::pin());
             let taken = table.take(&key, &mut work, &guard).expect("nobody else");
             let taken = taken.map_or(Vec::new(), |taken| taken.to_terms());
             assert_eq!(taken, model.take(&key));
@@ -176,7 +176,7 @@ fn compare(table: &TermTable, model: &Model) {
             assert_eq!(found.is_some(), !expected.is_empty());
             let Some(found) = found else { return };
             assert_eq!(found.count(), expected.len());
-            let mut room = ats::UnpackBuffer::new();
+            let mut room = ats::terms::UnpackBuffer::new();
             assert_eq!(found.only(&mut room).is_some(), expected.len() == 1);
             let first = found.first(&mut room);
             assert_eq!(first.arity(), 2);
@@ -300,7 +300,7 @@ fn a_walk_within_a_key_goes_on_by_position() {
                 let mut left = 37;
                 let _part = found.expect("the key stays").each_from(
                     position,
-                    &mut ats::UnpackBuffer::new(),
+                    &mut ats::terms::UnpackBuffer::new(),
                     |at, object| {
                         if left == 0 {
                             from = Some(at);
@@ -356,11 +356,14 @@ fn readers_see_whole_versions() {
                         let numbers: Vec<i64> = with_found(&table, 1, |found| {
                             let mut numbers = Vec::new();
                             let found = found.expect("the key stays");
-                            let _all =
-                                found.each_from(0, &mut ats::UnpackBuffer::new(), |_, object| {
+                            let _all = found.each_from(
+                                0,
+                                &mut ats::terms::UnpackBuffer::new(),
+                                |_, object| {
                                     numbers.push(object.element(1).as_small().expect("a number"));
                                     ControlFlow::Continue(())
-                                });
+                                },
+                            );
                             numbers
                         });
                         let last = numbers[0] + numbers.len() as i64;
@@ -410,7 +413,7 @@ fn lists_over_large_bags_are_whole() {
             let (mut newest, mut count) = (0, 0);
             let _all = found.expect("the key stays").each_from(
                 0,
-                &mut ats::UnpackBuffer::new(),
+                &mut ats::terms::UnpackBuffer::new(),
                 |_, object| {
                     let number = object.element(1).as_small().expect("a number");
                     if number > 0 && number % 3 == writer {
@@ -496,7 +499,7 @@ fn what_objects_own_is_given_back() {
         |table, all| {
             table.fix();
             insert_many(table, all);
-            let guard = ats::pin();
+            let guard = ats::terms::pin();
             let taken = table.take(&Term::from(1), &mut Workspace::new(), &guard);
             assert!(taken.is_ok_and(|taken| taken.is_some()));
             drop(guard);

@@ -2,7 +2,7 @@
 //! behaviour.
 
 use crate::common::{ALL_TYPES, TermTable, everything, objects};
-use ats::{CounterOp, Integer, Workspace};
+use ats::terms::{CounterOp, Integer, Workspace};
 use ats_term::Term;
 
 const KEYS: i64 = 1000;

@@ -3,7 +3,7 @@
 
 use crate::checker::{Clock, Event, linearizable};
 use crate::common::{TermTable, histories, objects, patiently};
-use ats::{CounterOp, Error, TableType, Workspace};
+use ats::terms::{CounterOp, Error, TableType, Workspace};
 use ats_term::Term;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
@@ -32,7 +32,7 @@ fn count(table: &TermTable, key: &Term, op: CounterOp) -> i64 {
 }
 
 fn take(table: &TermTable, key: &Term) -> Vec<Term> {
-    let guard = ats::pin();
+    let guard = ats::terms::pin();
     let taken = patiently(|| table.take(key, &mut Workspace::new(), &guard));
     taken.map_or(Vec::new(), |taken| taken.to_terms())
 }

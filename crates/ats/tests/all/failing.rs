@@ -2,8 +2,8 @@
 //! nothing.
 
 use crate::common::{ALL_TYPES, TermTable, everything, on_store};
-use ats::select::{Changed, Cursor, Progress, Query, Runner, Selection, Slice};
-use ats::{
+use ats::terms::select::{Changed, Cursor, Progress, Query, Runner, Selection, Slice};
+use ats::terms::{
     BTreeStore, CounterOp, Direction, End, Error, Integer, KeyRange, Locking, MayBlock, Merge,
     Merging, Store, TableType, TermHost, Workspace,
 };
@@ -210,7 +210,7 @@ fn delete_a_slice(
         runner: &mut Runner::new(ZEROS),
         environment: &Nowhere,
         slice: &Slice::new(),
-        guard: &ats::pin(),
+        guard: &ats::terms::pin(),
         moment: None,
     })
 }
@@ -238,12 +238,12 @@ const OPERATIONS: [(&str, bool, Operation); 22] = [
         done.map(drop)
     }),
     ("lookup", true, |table| {
-        let guard = ats::pin();
+        let guard = ats::terms::pin();
         let found = table.lookup(&Term::from(1), &mut Workspace::new(), &guard);
         found.map(|found| assert!(found.is_some()))
     }),
     ("lookup_within", true, |table| {
-        let guard = ats::pin();
+        let guard = ats::terms::pin();
         let found = table.lookup_within(&Term::from(1), &mut Workspace::new(), &guard);
         found.map(|found| assert!(found.is_some()))
     }),
@@ -251,13 +251,17 @@ const OPERATIONS: [(&str, bool, Operation); 22] = [
         table.delete(&Term::from(1), &mut Workspace::new())
     }),
     ("take", true, |table| {
-        let guard = ats::pin();
+        let guard = ats::terms::pin();
         let taken = table.take(&Term::from(1), &mut Workspace::new(), &guard);
         taken.map(|taken| assert!(taken.is_some()))
     }),
     ("take_end", true, |table| {
-        let guard = ats::pin();
-        let taken = table.take_end(End::Last, &mut Workspace::<ats::TermHost>::new(), &guard);
+        let guard = ats::terms::pin();
+        let taken = table.take_end(
+            End::Last,
+            &mut Workspace::<ats::terms::TermHost>::new(),
+            &guard,
+        );
         taken.map(|taken| assert!(taken.is_some()))
     }),
     ("delete_object", true, |table| {
@@ -291,15 +295,15 @@ const OPERATIONS: [(&str, bool, Operation); 22] = [
         table.merge(merging, &mut Workspace::new(), |_| ())
     }),
     ("first", true, |table| {
-        let guard = ats::pin();
+        let guard = ats::terms::pin();
         table.first(&guard).map(|found| assert!(found.is_some()))
     }),
     ("last", true, |table| {
-        let guard = ats::pin();
+        let guard = ats::terms::pin();
         table.last(&guard).map(|found| assert!(found.is_some()))
     }),
     ("next and prev", true, |table| {
-        let guard = ats::pin();
+        let guard = ats::terms::pin();
         let mut key = Vec::new();
         table.key_bytes(&Term::from(2), &mut key);
         table
@@ -311,7 +315,7 @@ const OPERATIONS: [(&str, bool, Operation); 22] = [
     }),
     ("scan", true, |table| {
         let mut keys = 0;
-        table.scan(None, &ats::pin(), &mut |_| {
+        table.scan(None, &ats::terms::pin(), &mut |_| {
             keys += 1;
             ControlFlow::Continue(())
         })?;
@@ -319,7 +323,7 @@ const OPERATIONS: [(&str, bool, Operation); 22] = [
         Ok(())
     }),
     ("slot", true, |table| {
-        table.slot(1, &ats::pin(), &mut |_| {}).map(drop)
+        table.slot(1, &ats::terms::pin(), &mut |_| {}).map(drop)
     }),
     ("select", true, |table| {
         let (query, mut cursor) = (query_for_all(table), Cursor::new(Direction::Up));
@@ -331,7 +335,7 @@ const OPERATIONS: [(&str, bool, Operation); 22] = [
                 runner: &mut Runner::new(ZEROS),
                 environment: &Nowhere,
                 slice: &Slice::new(),
-                guard: &ats::pin(),
+                guard: &ats::terms::pin(),
                 moment: None,
             },
             &mut |_| {
@@ -467,7 +471,7 @@ fn bytes_that_are_no_object_are_an_error() {
             let mut work = Workspace::new();
             let corrupt = Error::Storage(ats_store::Error::Corrupt);
             let key = Term::from(1);
-            let guard = ats::pin();
+            let guard = ats::terms::pin();
             let found = table.lookup(&key, &mut work, &guard);
             assert_eq!(found.map(|_| ()), Err(corrupt), "{value:?}");
             let taken = table.take(&key, &mut work, &guard);
@@ -543,7 +547,7 @@ fn a_query_goes_on_behind_keys_that_were_to_be_merged() {
                     runner: &mut Runner::new(ZEROS),
                     environment: &Nowhere,
                     slice: &Slice::new(),
-                    guard: &ats::pin(),
+                    guard: &ats::terms::pin(),
                     moment: None,
                 };
                 let progress = table.select(&mut selection, &mut |_| {

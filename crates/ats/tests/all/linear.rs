@@ -3,7 +3,7 @@
 
 use crate::checker::{Clock, Event, linearizable};
 use crate::common::{ALL_TYPES, TermTable, everything, histories, objects, of_round, patiently};
-use ats::{End, TableType, Workspace};
+use ats::terms::{End, TableType, Workspace};
 use ats_term::Term;
 
 const KEYS: usize = 3;
@@ -106,7 +106,7 @@ fn take_all_objects(table: &TermTable) -> State {
 }
 
 fn take_end(table: &TermTable, end: End) -> Option<(usize, i64)> {
-    let (guard, mut work) = (ats::pin(), Workspace::<ats::TermHost>::new());
+    let (guard, mut work) = (ats::terms::pin(), Workspace::<ats::terms::TermHost>::new());
     let taken = patiently(|| table.take_end(end, &mut work, &guard))?.to_term();
     let key = taken.as_tuple()?[0].as_int()?;
     Some((key as usize, values(&[taken])[0]))
@@ -138,7 +138,7 @@ fn call(table: &TermTable, clock: &Clock, choice: u64, value: i64) -> Event<What
         ),
         6 => clock.record(
             || {
-                let guard = ats::pin();
+                let guard = ats::terms::pin();
                 let taken = patiently(|| table.take(&key, &mut work, &guard));
                 taken.map_or(Vec::new(), |taken| taken.to_terms())
             },

@@ -3,7 +3,7 @@
 
 use crate::checker::{Clock, Event, linearizable};
 use crate::common::{ALL_TYPES, TermTable, everything, objects, of_round, patiently};
-use ats::{CounterOp, Error, Integer, TableType, Workspace};
+use ats::terms::{CounterOp, Error, Integer, TableType, Workspace};
 use ats_term::Term;
 use fastrand::Rng;
 use std::collections::HashSet;
@@ -166,7 +166,7 @@ fn call(table: &TermTable, clock: &Clock, choice: u64) -> Event<What> {
         ),
         7 => clock.record(
             || {
-                let guard = ats::pin();
+                let guard = ats::terms::pin();
                 let taken = patiently(|| table.take(&key, &mut work, &guard));
                 taken.map_or(Vec::new(), |taken| taken.to_terms())
             },
@@ -288,7 +288,7 @@ impl<'a> Iterator for Watched<'a> {
     type Item = &'a Term;
 
     fn next(&mut self) -> Option<&'a Term> {
-        let guard = ats::pin();
+        let guard = ats::terms::pin();
         let epoch = guard.epoch();
         let deadline = Instant::now() + Duration::from_secs(60);
         // The next epoch can begin, but no further one until the thread pins again.

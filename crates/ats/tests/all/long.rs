@@ -3,7 +3,9 @@
 
 use crate::checker::{Clock, Event, linearizable};
 use crate::common::{TermTable, histories, objects, patiently};
-use ats::{CounterOp, Error, Integer, Locking, Merge, MergedValue, Merging, TableType, Workspace};
+use ats::terms::{
+    CounterOp, Error, Integer, Locking, Merge, MergedValue, Merging, TableType, Workspace,
+};
 use ats_term::term::Tuple;
 use ats_term::{Atom, Term};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -197,7 +199,7 @@ fn call(table: &TermTable, clock: &Clock, choice: u64, value: i64) -> Event<What
         ),
         14 | 15 => clock.record(
             || {
-                let guard = ats::pin();
+                let guard = ats::terms::pin();
                 let taken = patiently(|| table.take(key, &mut work, &guard));
                 taken.map_or(Vec::new(), |taken| taken.to_terms())
             },

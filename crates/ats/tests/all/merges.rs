@@ -1,7 +1,7 @@
 //! Tests of merges into objects: stored values, refused values, and many threads.
 
 use crate::common::{TermTable, objects, patiently};
-use ats::{Error, Locking, Merge, MergedValue, Merging, TableType, TermHost, Workspace};
+use ats::terms::{Error, Locking, Merge, MergedValue, Merging, TableType, TermHost, Workspace};
 use ats_term::image::{Scratch, decode};
 use ats_term::term::TermBuilder;
 use ats_term::{Atom, Term};

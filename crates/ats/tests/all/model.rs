@@ -2,7 +2,7 @@
 
 use crate::common::model::{self, Count, Model};
 use crate::common::{ALL_TYPES, TermTable, everything, objects, on_disk, portable, same_key};
-use ats::{CounterOp, Error, Integer, Rival, UnpackBuffer, Workspace, Zeros};
+use ats::terms::{CounterOp, Error, Integer, Rival, UnpackBuffer, Workspace, Zeros};
 use ats_term::Term;
 use ats_term::arbitrary::near_term;
 use ats_term::image::{Scratch, decode};
@@ -125,7 +125,12 @@ fn counter_ops(counts: &[Count]) -> Vec<CounterOp> {
 }
 
 /// Applies an operation to the table and the model, and compares the results.
-fn apply(table: &TermTable, model: &mut Model, op: &Op, work: &mut Workspace<ats::TermHost>) {
+fn apply(
+    table: &TermTable,
+    model: &mut Model,
+    op: &Op,
+    work: &mut Workspace<ats::terms::TermHost>,
+) {
     match op {
         Op::Insert(object, true) => {
             let expected = model.insert(std::slice::from_ref(object), true);
@@ -144,7 +149,7 @@ fn apply(table: &TermTable, model: &mut Model, op: &Op, work: &mut Workspace<ats
             assert_eq!(table.insert_many(all.iter(), work).map(|()| true), expected);
         }
         Op::Lookup(key) => {
-            let guard = ats::pin();
+            let guard = ats::terms::pin();
             let found = table
                 .lookup(key, work, &guard)
                 .expect("memory does not fail");
@@ -152,7 +157,7 @@ fn apply(table: &TermTable, model: &mut Model, op: &Op, work: &mut Workspace<ats
             assert_eq!(found, model.lookup(key));
         }
         Op::Take(key) => {
-            let guard = ats::pin();
+            let guard = ats::terms::pin();
             let taken = table.take(key, work, &guard).expect("nobody is in the way");
             let taken = taken.map_or(Vec::new(), |taken| taken.to_terms());
             assert_eq!(taken, model.take(key));
@@ -215,7 +220,7 @@ fn neighbours(model: &Model, key: &Term) -> [Option<Term>; 2] {
 }
 
 fn step(table: &TermTable, model: &Model, key: &Term) {
-    let guard = ats::pin();
+    let guard = ats::terms::pin();
     let mut bytes = Vec::new();
     table.key_bytes(key, &mut bytes);
     let steps = [table.next(&bytes, &guard), table.prev(&bytes, &guard)];
@@ -258,7 +263,7 @@ fn compare(table: &TermTable, model: &Model) {
     if model.kind.is_ordered() {
         keys.sort_by(Term::compare);
         let last = table
-            .last(&ats::pin())
+            .last(&ats::terms::pin())
             .expect("memory does not fail")
             .map(|found| found.to_terms());
         let expected = keys.last().map(|key| model.lookup(key));
@@ -275,7 +280,7 @@ fn compare(table: &TermTable, model: &Model) {
 
 /// Compares the first object of a key element by element.
 fn compare_elements(table: &TermTable, key: &Term, object: &Term) {
-    let guard = ats::pin();
+    let guard = ats::terms::pin();
     let found = table
         .lookup(key, &mut Workspace::new(), &guard)
         .expect("memory does not fail");
@@ -292,7 +297,7 @@ fn compare_elements(table: &TermTable, key: &Term, object: &Term) {
 
 /// Returns the keys that `first` and `next` visit.
 fn keys_by_steps(table: &TermTable, model: &Model) -> Vec<Term> {
-    let guard = ats::pin();
+    let guard = ats::terms::pin();
     let mut keys = Vec::new();
     let mut here = table.first(&guard).expect("memory does not fail");
     while let Some(found) = here {

@@ -1,6 +1,6 @@
 //! Tests of the merge operator of stores of bytes against the merges of terms.
 
-use ats::{Merge, PortableMerge};
+use ats::terms::{Merge, PortableMerge};
 use ats_store::{Error, MergeOperator, Merged};
 use ats_term::arbitrary::{any_term, integer, near_term};
 use ats_term::image::{ImageBuilder, NewValue, Object, Scratch, TermHost, decode};

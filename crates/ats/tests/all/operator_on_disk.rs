@@ -2,7 +2,7 @@
 //! at every time at which memtables are written, runs are compacted and the store is reopened.
 
 use crate::common::Directory;
-use ats::{Merge, PortableMerge};
+use ats::terms::{Merge, PortableMerge};
 use ats_disk::{DiskStore, Options};
 use ats_store::{MergeOperator, Merged};
 use ats_term::term::{Map, Tuple};

@@ -1,7 +1,7 @@
 //! Tests that resources of objects are released exactly once, on every way out of a table.
 
 use crate::common::{ALL_TYPES, TermTable, objects, soon};
-use ats::{CounterOp, End, Error, Integer, TableType, Workspace};
+use ats::terms::{CounterOp, End, Error, Integer, TableType, Workspace};
 use ats_term::Term;
 use ats_term::term::Bits;
 use std::sync::Arc;
@@ -97,7 +97,7 @@ fn replacing_and_removing_give_back() {
                 assert_eq!(table.insert_many_new(many.iter(), &mut work), Ok(false));
                 assert_eq!(table.delete_object(&with_more, &mut work), Ok(()));
                 assert_eq!(table.delete_object(&with_more, &mut work), Ok(()));
-                let guard = ats::pin();
+                let guard = ats::terms::pin();
                 let taken = table
                     .take(&key, &mut work, &guard)
                     .expect("nobody else is here");
@@ -188,7 +188,10 @@ fn unfixing_what_is_not_fixed_does_nothing() {
     assert_eq!(table.bytes().unwrap(), empty, "nothing is kept for a walk");
     let mut key = Vec::new();
     table.key_bytes(&Term::from(1), &mut key);
-    assert_eq!(table.next(&key, &ats::pin()).err(), Some(Error::BadKey));
+    assert_eq!(
+        table.next(&key, &ats::terms::pin()).err(),
+        Some(Error::BadKey)
+    );
 }
 
 #[test]
@@ -219,7 +222,7 @@ fn what_is_too_large_changes_nothing() {
 }
 
 /// Returns a workspace with this limit of words.
-fn limited_workspace(words: usize) -> Workspace<ats::TermHost> {
+fn limited_workspace(words: usize) -> Workspace<ats::terms::TermHost> {
     let mut work = Workspace::new();
     work.limit(words);
     work
@@ -231,7 +234,7 @@ fn what_is_too_large_is_not_taken() {
         check_balance(kind, |table, term| {
             let (key, there) = (Term::from(1), object(1, term));
             assert_eq!(table.insert(&there, &mut Workspace::new()), Ok(()));
-            let guard = ats::pin();
+            let guard = ats::terms::pin();
             let taken = table.take(&key, &mut limited_workspace(2), &guard);
             assert_eq!(taken.err(), Some(Error::TooLarge));
             for end in [End::First, End::Last] {

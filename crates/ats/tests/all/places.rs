@@ -1,8 +1,8 @@
 //! Tests of places in ordered tables. Objects are counted, even if a key has several.
 
 use crate::common::{ALL_TYPES, TermTable, everything, patiently, portable};
-use ats::Direction::{Down, Up};
-use ats::{Error, KeyRange, LookupResult, TableType, UnpackBuffer, Workspace};
+use ats::terms::Direction::{Down, Up};
+use ats::terms::{Error, KeyRange, LookupResult, TableType, UnpackBuffer, Workspace};
 use ats_term::Term;
 use ats_term::image::{Scratch, decode_object};
 use ats_term::term::TermBuilder;
@@ -28,8 +28,8 @@ fn bytes_of(table: &TermTable, key: i64) -> Vec<u8> {
 }
 
 fn term(
-    (found, before): (LookupResult<'_, ats::TermHost>, usize),
-    direction: ats::Direction,
+    (found, before): (LookupResult<'_, ats::terms::TermHost>, usize),
+    direction: ats::terms::Direction,
 ) -> Term {
     let (mut room, mut builder) = (UnpackBuffer::new(), TermBuilder::new());
     let object = found.nth(before, direction, &mut room);
@@ -48,7 +48,7 @@ fn check(table: &TermTable, low: i64, high: i64, places: impl Iterator<Item = us
     inside.retain(|object| (low..high).contains(&key_of(object)));
     assert_eq!(table.count(range), Ok(inside.len()));
     for place in places {
-        let guard = ats::pin();
+        let guard = ats::terms::pin();
         for direction in [Up, Down] {
             let at = table.nth(range, direction, place, &guard).expect("there");
             let expected = match direction {
@@ -87,7 +87,7 @@ fn write(table: &TermTable, numbers: &mut Rng) {
         10..13 => patiently(|| table.delete_object(&object, &mut Workspace::new())),
         13 => patiently(|| table.delete(&Term::from(key), &mut Workspace::new())),
         14 => drop(patiently(|| {
-            let guard = ats::pin();
+            let guard = ats::terms::pin();
             let taken = table.take(&Term::from(key), &mut work, &guard);
             taken.map(|taken| taken.is_some())
         })),

@@ -1,7 +1,7 @@
 //! Tests that the garbage of an operation is freed soon, without a call for that.
 
 use crate::common::{ALL_TYPES, TermTable, objects, soon};
-use ats::{CounterOp, Error, Integer, Locking, Merge, Merging, TableType, Workspace};
+use ats::terms::{CounterOp, Error, Integer, Locking, Merge, Merging, TableType, Workspace};
 use ats_term::term::Bits;
 use ats_term::{Atom, Term};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -143,7 +143,7 @@ fn graces_during(work: impl FnOnce() + Send) -> usize {
         });
         let mut graces = 0;
         while works.load(Ordering::Relaxed) {
-            let grace = ats::pin().grace();
+            let grace = ats::terms::pin().grace();
             while !grace.is_over() && works.load(Ordering::Relaxed) {
                 thread::yield_now();
             }

@@ -2,7 +2,7 @@
 //! request.
 
 use crate::common::{ALL_TYPES, patiently};
-use ats::{CounterOp, Ending, Error, Table, TableType, TermHost, Workspace};
+use ats::terms::{CounterOp, Ending, Error, Table, TableType, TermHost, Workspace};
 use ats_term::Term;
 use ats_term::term::Bits;
 use std::cell::Cell;
@@ -15,7 +15,7 @@ use std::time::Duration;
 /// Returns all objects, as text, in order.
 fn objects(table: &Table<TermHost>) -> Result<Vec<String>, Error> {
     let mut all = Vec::new();
-    table.scan(None, &ats::pin(), &mut |found| {
+    table.scan(None, &ats::terms::pin(), &mut |found| {
         all.extend(found.to_terms().iter().map(|object| format!("{object:?}")));
         ControlFlow::Continue(())
     })?;
@@ -90,7 +90,7 @@ fn keys_that_changed_are_found() -> Result<(), Error> {
             }
             let keys = earlier.moment().changed_keys(later.moment())?;
             assert_eq!(later.moment().changed_keys(earlier.moment())?, keys);
-            let guard = ats::pin();
+            let guard = ats::terms::pin();
             let mut changed = BTreeSet::new();
             for key in &keys {
                 for snapshot in [&earlier, &later] {
@@ -117,7 +117,7 @@ fn a_snapshot_that_has_ended_is_refused() -> Result<(), Error> {
     assert_eq!(snapshot.clear(), Err(Error::Snapshot));
     snapshot.moment().end(Ending::Released);
     assert_eq!(snapshot.moment().ending(), Some(Ending::Released));
-    let guard = ats::pin();
+    let guard = ats::terms::pin();
     let found = snapshot.lookup(&Term::from(1), &mut work, &guard);
     assert!(matches!(found, Err(Error::Ended)));
     assert!(matches!(snapshot.first(&guard), Err(Error::Ended)));
@@ -191,7 +191,7 @@ fn a_guard_that_never_goes_is_not_waited_for_too_long() -> Result<(), Error> {
         let (send, is_pinned) = mpsc::channel();
         let (unpin, receive) = mpsc::channel::<()>();
         scope.spawn(move || {
-            let _guard = ats::pin();
+            let _guard = ats::terms::pin();
             send.send(()).expect("the test waits");
             receive.recv().expect("the test says when");
         });

@@ -1,7 +1,7 @@
 //! Tests of draining tables while other threads write to them: every object is returned once.
 
 use crate::common::{ALL_TYPES, TermTable, everything, patiently};
-use ats::{CounterOp, DrainedTable, Error, Table, TableType, TermHost, Workspace};
+use ats::terms::{CounterOp, DrainedTable, Error, Table, TableType, TermHost, Workspace};
 use ats_term::Term;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -134,7 +134,7 @@ fn taking_waits_for_guards_and_can_be_given_up() {
     let mut work = Workspace::new();
     assert_eq!(table.insert(&old, &mut work), Ok(()));
     table.fix();
-    let guard = ats::pin();
+    let guard = ats::terms::pin();
     let taken = table.take_all().expect("memory does not fail");
     assert!(taken.when_at_rest().is_none(), "somebody may be in it");
     assert!(table.is_empty().unwrap());

@@ -1,7 +1,7 @@
 //! Tests of tables under many threads: every reader sees an atomic operation as a whole.
 
 use crate::common::{ALL_TYPES, TermTable, everything, objects, patiently};
-use ats::{CounterOp, TableType, Workspace};
+use ats::terms::{CounterOp, TableType, Workspace};
 use ats_term::Term;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -176,14 +176,14 @@ fn clearing_goes_with_everything() {
             let (key, object) = (Term::from(round % 500), Term::from((1000, round)));
             patiently(|| {
                 table
-                    .take(&key, &mut Workspace::new(), &ats::pin())
+                    .take(&key, &mut Workspace::new(), &ats::terms::pin())
                     .map(|_| ())
             });
             patiently(|| table.delete_object(&object, &mut Workspace::new()));
         };
         let walk = || {
             table.fix();
-            let guard = ats::pin();
+            let guard = ats::terms::pin();
             let mut here = table.first(&guard).expect("memory does not fail");
             while let Some(found) = here {
                 assert!(found.count() > 0);

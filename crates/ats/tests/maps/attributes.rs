@@ -1,7 +1,7 @@
 //! Tests of types of all forms and attributes of `serde` as values: an accepted value is read
 //! unchanged.
 
-use ats::map::take_part;
+use ats::take_part;
 use ats::{OrderedMap, Serde, Value, ValueBytes};
 use proptest::prelude::*;
 use serde::de::DeserializeOwned;

@@ -9,8 +9,8 @@ use crate::functions::access::find_readable;
 use crate::handle::Shared;
 use crate::vm_term::VmTerm;
 use crate::{nif, sys};
-use ats::Error;
-use ats::program_merge::objects;
+use ats::terms::Error;
+use ats::terms::program_merge::objects;
 use ats_disk::{Diff, values_of_record};
 use ats_store::{KeyRange, successor};
 

@@ -11,8 +11,8 @@ use crate::functions::access::{find_readable, find_table};
 use crate::functions::tables::{Term, one_of};
 use crate::vm_term::VmTerm;
 use crate::{nif, process, sys};
-use ats::Error;
-use ats::program_merge::{Program, ProgramMerge, merged_value};
+use ats::terms::Error;
+use ats::terms::program_merge::{Program, ProgramMerge, merged_value};
 use ats_term::etf;
 use std::collections::BTreeMap;
 

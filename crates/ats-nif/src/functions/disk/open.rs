@@ -16,7 +16,7 @@ use crate::owner::Owner;
 use crate::vm_codec::VmCodec;
 use crate::vm_term::VmTerm;
 use crate::{lifetime, nif, otp_release, process, sys};
-use ats::Table;
+use ats::terms::Table;
 use ats_disk::{Compression, Durability};
 use ats_store::StoreHandle;
 use std::sync::Arc;

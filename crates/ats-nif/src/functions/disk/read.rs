@@ -10,8 +10,8 @@ use crate::functions::object_terms::write_key;
 use crate::functions::objects;
 use crate::vm_term::VmTerm;
 use crate::{nif, process, scratch, sys};
-use ats::Error;
-use ats::program_merge::{merged_value, objects as objects_of};
+use ats::terms::Error;
+use ats::terms::program_merge::{merged_value, objects as objects_of};
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![

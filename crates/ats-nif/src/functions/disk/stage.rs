@@ -13,7 +13,7 @@ use crate::functions::access::find_writable;
 use crate::handle::Protection;
 use crate::vm_term::VmTerm;
 use crate::{lifetime, nif, sys};
-use ats::{BTreeStore, Error};
+use ats::terms::{BTreeStore, Error};
 use ats_store::{Direction, KeyRange};
 use std::sync::Arc;
 

@@ -16,8 +16,8 @@ use crate::scratch::LONG_OBJECT;
 use crate::vm_host::VmHost;
 use crate::vm_term::VmTerm;
 use crate::{nif, process, scratch, sys};
-use ats::program_merge::{Length, Written, encode_value};
-use ats::{Error, Table};
+use ats::terms::program_merge::{Length, Written, encode_value};
+use ats::terms::{Error, Table};
 use ats_term::term_ref::is_larger;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {

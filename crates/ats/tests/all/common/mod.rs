@@ -6,7 +6,9 @@ mod on_disk;
 
 pub(crate) use on_disk::{Directory, on_disk};
 
-use ats::{BTreeStore, Error, MayBlock, Store, Table, TableType, TermCodec, TermHost, Workspace};
+use ats::terms::{
+    BTreeStore, Error, MayBlock, Store, Table, TableType, TermCodec, TermHost, Workspace,
+};
 use ats_term::{Term, Zeros};
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
@@ -66,7 +68,7 @@ pub(crate) fn same_key(kind: TableType, a: &Term, b: &Term) -> bool {
 
 /// Returns the objects of a key, oldest first.
 pub(crate) fn objects(table: &TermTable, key: &Term) -> Vec<Term> {
-    let guard = ats::pin();
+    let guard = ats::terms::pin();
     let found = table
         .lookup(key, &mut Workspace::new(), &guard)
         .expect("memory does not fail");
@@ -75,7 +77,7 @@ pub(crate) fn objects(table: &TermTable, key: &Term) -> Vec<Term> {
 
 /// Returns all objects in the order of a scan.
 pub(crate) fn everything(table: &TermTable) -> Vec<Term> {
-    let guard = ats::pin();
+    let guard = ats::terms::pin();
     let mut all = Vec::new();
     let scanned = table.scan(None, &guard, &mut |found| {
         all.extend(found.to_terms());

@@ -1,7 +1,7 @@
 //! A model of tables: a list of objects, slow and obvious.
 
 use super::same_key;
-use ats::{Error, Integer, TableType};
+use ats::terms::{Error, Integer, TableType};
 use ats_term::Term;
 use ats_term::term::Tuple;
 

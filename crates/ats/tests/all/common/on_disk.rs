@@ -4,7 +4,9 @@
 mod directory;
 
 use super::{TermTable, on_store};
-use ats::{Direction, End, KeyRange, MayBlock, ObjectIdentity, Store, TableType, TermCodec, Zeros};
+use ats::terms::{
+    Direction, End, KeyRange, MayBlock, ObjectIdentity, Store, TableType, TermCodec, Zeros,
+};
 use ats_disk::{AtomicStore, BagStore, DiskStore, Options};
 use ats_store::store::{DecideEnd, Visit};
 use ats_store::{AddRule, Bags, BatchPlan, Error};

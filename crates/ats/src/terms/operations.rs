@@ -1,0 +1,12 @@
+//! The operations of a table on objects: one file for each kind, all of them functions of
+//! [`Table`](crate::terms::Table).
+
+pub(crate) mod change;
+pub(crate) mod counter;
+pub(crate) mod delete;
+pub(crate) mod insert;
+mod lookup;
+mod many;
+pub(crate) mod merge;
+pub(crate) mod places;
+pub(crate) mod walk;

@@ -1,0 +1,299 @@
+//! Counters: integers in objects, changed atomically.
+
+use crate::terms::counter_cell::{self, Counter};
+use crate::terms::error::Error;
+use crate::terms::integer::Parts;
+use crate::terms::operations::change::{Becomes, element};
+use crate::terms::table::Table;
+use crate::terms::workspace::Workspace;
+use ats_sync::Guard;
+use ats_term::Integer;
+use ats_term::image::{Host, NewValue, Object};
+
+/// One change of one counter.
+///
+/// ```
+/// # use ats::terms::{CounterOp, Table, TableType, TermHost, Workspace};
+/// # use ats_term::Term;
+/// # let table = Table::<TermHost>::new(TableType::Set, 1);
+/// # let mut work = Workspace::new();
+/// // Goes round: 0, 1, 2, 0 ...
+/// let next = CounterOp {
+///     position: 2,
+///     increment: 1.into(),
+///     wrap: Some((2.into(), 0.into())),
+/// };
+/// let (key, default) = (Term::from("worker"), Term::from(("worker", 0)));
+/// for worker in [1, 2, 0, 1] {
+///     let value = table.update_one_counter(&key, &next, Some(&default), &mut work)?;
+///     assert_eq!(value, worker.into());
+/// }
+/// # Ok::<(), ats::terms::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CounterOp {
+    /// Position of the counter in the object, from 1.
+    pub position: usize,
+    /// The number that is added.
+    pub increment: Integer,
+    /// A limit, and the value that the counter takes when it would pass the limit: when the sum is
+    /// above the limit, or below it for a negative increment.
+    pub wrap: Option<(Integer, Integer)>,
+}
+
+impl CounterOp {
+    fn apply(&self, value: &Integer) -> Result<Integer, Error> {
+        let sum = value
+            .checked_add(&self.increment)
+            .ok_or(Error::SystemLimit)?;
+        Ok(match &self.wrap {
+            Some((limit, reset)) if self.passes(&sum, limit) => reset.clone(),
+            _ => sum,
+        })
+    }
+
+    /// Applies the change like [`apply`](CounterOp::apply), if all numbers involved have at most 64
+    /// bits.
+    #[inline]
+    fn apply_small(&self, value: i64) -> Option<i64> {
+        let Integer::Small(increment) = self.increment else {
+            return None;
+        };
+        let sum = value.checked_add(increment)?;
+        match &self.wrap {
+            None => Some(sum),
+            Some((Integer::Small(limit), Integer::Small(reset))) => {
+                let passes = if increment < 0 {
+                    sum < *limit
+                } else {
+                    sum > *limit
+                };
+                Some(if passes { *reset } else { sum })
+            }
+            Some(_) => None,
+        }
+    }
+
+    /// Returns the number of words of the integers, a measure of the time that the change takes.
+    fn parts(&self) -> usize {
+        let wrap = self.wrap.as_ref();
+        let wrap = wrap.map_or(0, |(limit, reset)| limit.words() + reset.words());
+        self.increment.words() + wrap
+    }
+
+    fn passes(&self, sum: &Integer, limit: &Integer) -> bool {
+        match self.increment.is_negative() {
+            true => sum < limit,
+            false => sum > limit,
+        }
+    }
+}
+
+impl<H: Host> Table<H> {
+    /// Changes one counter of the object of a key and returns its new value. If the key is missing,
+    /// inserts `default`, with its key replaced by `key`, and changes its counter. A failed call
+    /// changes nothing.
+    ///
+    /// The second and later changes of the same counter happen in place, without a lock and without
+    /// allocation, as long as the object is not replaced and the value fits 60 bits.
+    ///
+    /// Concurrent changes are atomic: none is lost, and each returns the value at its moment.
+    ///
+    /// ```
+    /// # use ats::terms::{CounterOp, Table, TableType, TermHost, Workspace};
+    /// # use ats_term::Term;
+    /// # let table = Table::<TermHost>::new(TableType::Set, 1);
+    /// # let mut work = Workspace::new();
+    /// let one_more = CounterOp { position: 2, increment: 1.into(), wrap: None };
+    /// let (key, default) = (Term::from("hits"), Term::from(("hits", 0)));
+    /// let count = table.update_one_counter(&key, &one_more, Some(&default), &mut work)?;
+    /// assert_eq!(count, 1.into());
+    /// let count = table.update_one_counter(&key, &one_more, None, &mut work)?;
+    /// assert_eq!(count, 2.into());
+    /// # Ok::<(), ats::terms::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`update_element`](Table::update_element); [`Error::BadKey`] if the key is
+    /// missing and there is no default; [`Error::NotAnInteger`] if the element is not an integer;
+    /// [`Error::SystemLimit`] if the value would have more bits than an integer can have.
+    pub fn update_one_counter<'t>(
+        &self,
+        key: H::Term<'t>,
+        op: &CounterOp,
+        default: Option<H::Term<'t>>,
+        work: &mut Workspace<H>,
+    ) -> Result<Integer, Error> {
+        let work = work.lend();
+        if self.table_type().is_bag() {
+            return Err(Error::TableType);
+        }
+        let index = self.index_to_change(op.position)?;
+        if let Some(default) = default {
+            self.check_object(default)?;
+        }
+        let guard = ats_sync::pin();
+        self.make_key(key, work)?;
+        let counter = self.counter_at(&work.key, index, &guard);
+        if let Some(value) =
+            counter.and_then(|counter| counter.update(|value| op.apply_small(value)))
+        {
+            return Ok(Integer::Small(value));
+        }
+        drop(guard);
+        let (mut result, parts) = (Err(Error::BadKey), op.parts());
+        self.update_object(key, default, parts, work, |object, image, most| {
+            let term = element(object, index)?;
+            let current = Integer::from_term(term).ok_or(Error::NotAnInteger)?;
+            let value = op.apply(&current)?;
+            let parts = Parts::of(&value);
+            image.replace_elements_within(object, &[(index, parts.as_value())], most)?;
+            let counter = value.as_small().filter(|value| counter_cell::fits(*value));
+            result = Ok(value);
+            Ok(Becomes::New {
+                counter: counter.map(|_| index),
+            })
+        })?;
+        result
+    }
+
+    /// Returns the counter that changes in place, if this element is one.
+    #[inline]
+    pub(crate) fn counter_at<'g>(
+        &'g self,
+        key: &[u8],
+        index: usize,
+        guard: &'g Guard,
+    ) -> Option<Counter<'g>> {
+        if self.has_byte_store {
+            return None;
+        }
+        let store = self.store(guard);
+        // Queries of an earlier moment need the old value, so a new record must replace it.
+        if store.is_read() {
+            return None;
+        }
+        // Reading memory does not fail.
+        let record = store.get_again(key, guard).ok()??;
+        Counter::of(record).filter(|counter| counter.index == index)
+    }
+
+    /// Applies changes to the counters of the object of a key, in order and atomically, and returns
+    /// the new values. If the key is missing, inserts `default`, with its key replaced by `key`,
+    /// and changes its counters. A failed call changes nothing.
+    ///
+    /// Replaces the object; for a single change see
+    /// [`update_one_counter`](Table::update_one_counter). O(size of the object + operations * log
+    /// operations) for integers of 64 bits.
+    ///
+    /// All counters change at one moment.
+    ///
+    /// ```
+    /// # use ats::terms::{CounterOp, Table, TableType, TermHost, Workspace};
+    /// # use ats_term::Term;
+    /// # let table = Table::<TermHost>::new(TableType::Set, 1);
+    /// # let mut work = Workspace::new();
+    /// table.insert(&Term::from(("pears", 0, 100)), &mut work)?; // sold, in stock
+    ///
+    /// let add = |position, number: i64| CounterOp {
+    ///     position,
+    ///     increment: number.into(),
+    ///     wrap: None,
+    /// };
+    /// let key = Term::from("pears");
+    /// let counts = table.update_counter(&key, &[add(2, 5), add(3, -5)], None, &mut work)?;
+    /// assert_eq!(counts, [5.into(), 95.into()]); // no reader sees one without the other
+    /// # Ok::<(), ats::terms::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`update_one_counter`](Table::update_one_counter).
+    pub fn update_counter<'t>(
+        &self,
+        key: H::Term<'t>,
+        ops: &[CounterOp],
+        default: Option<H::Term<'t>>,
+        work: &mut Workspace<H>,
+    ) -> Result<Vec<Integer>, Error> {
+        if let [op] = ops {
+            return self
+                .update_one_counter(key, op, default, work)
+                .map(|value| vec![value]);
+        }
+        if self.table_type().is_bag() {
+            return Err(Error::TableType);
+        }
+        for op in ops {
+            self.index_to_change(op.position)?;
+        }
+        let earlier = earlier_ones(ops);
+        let parts = ops
+            .iter()
+            .map(CounterOp::parts)
+            .fold(0, usize::saturating_add);
+        let work = work.lend();
+        let mut results = None;
+        self.update_object(key, default, parts, work, |object, image, most| {
+            let values = new_values(object, ops, &earlier)?;
+            let parts: Vec<Parts> = values.iter().map(Parts::of).collect();
+            let changes: Vec<(usize, NewValue<'_, H::Term<'t>>)> = ops
+                .iter()
+                .zip(&parts)
+                .map(|(op, value)| (op.position - 1, value.as_value()))
+                .collect();
+            let changed = match changes.is_empty() {
+                true => Becomes::Same,
+                false => {
+                    image.replace_elements_within(object, &changes, most)?;
+                    Becomes::New { counter: None }
+                }
+            };
+            results = Some(values);
+            Ok(changed)
+        })?;
+        results.ok_or(Error::BadKey)
+    }
+}
+
+/// Returns for each operation the index of the last earlier operation on the same counter.
+/// O(operations * log operations).
+fn earlier_ones(ops: &[CounterOp]) -> Vec<Option<usize>> {
+    // A linear search through few operations is quicker than a sort.
+    if ops.len() <= 8 {
+        let one_before =
+            |at: usize| (ops[..at].iter()).rposition(|op| op.position == ops[at].position);
+        return (0..ops.len()).map(one_before).collect();
+    }
+    let mut by_position: Vec<usize> = (0..ops.len()).collect();
+    // The sort is stable, so the operations on one counter stay in order.
+    by_position.sort_by_key(|at| ops[*at].position);
+    let mut earlier = vec![None; ops.len()];
+    for pair in by_position.windows(2) {
+        if ops[pair[0]].position == ops[pair[1]].position {
+            earlier[pair[1]] = Some(pair[0]);
+        }
+    }
+    earlier
+}
+
+/// Returns the value after each operation. An operation on a counter that an earlier operation has
+/// changed starts with the changed value. O(elements of the object + operations).
+fn new_values<H: Host>(
+    object: Object<'_, H>,
+    ops: &[CounterOp],
+    earlier: &[Option<usize>],
+) -> Result<Vec<Integer>, Error> {
+    let elements = object.elements();
+    let mut values: Vec<Integer> = Vec::with_capacity(ops.len());
+    for (op, earlier) in ops.iter().zip(earlier) {
+        let current = match earlier {
+            Some(before) => values[*before].clone(),
+            None => {
+                let term = elements.get(op.position - 1).ok_or(Error::Position)?;
+                Integer::from_term(term).ok_or(Error::NotAnInteger)?
+            }
+        };
+        values.push(op.apply(&current)?);
+    }
+    Ok(values)
+}

@@ -1,0 +1,506 @@
+//! Tables: their options, their keys, their store, fixation, clearing.
+//!
+//! [`operations`](crate::terms::operations) and [`select`](crate::terms::select) add the operations
+//! on objects.
+
+mod current_store;
+mod keys;
+#[cfg(feature = "rivals")]
+mod rival;
+mod table_type;
+
+use crate::terms::bag::Rules;
+use crate::terms::error::Error;
+use crate::terms::snapshot_list::SnapshotList;
+use crate::terms::store::bytes::ByteStore;
+use crate::terms::store::codec::Codec;
+use crate::terms::store::{Records, SLICE, Store};
+use crate::terms::value::{Values, pack_for_store, record};
+use ats_mem::{Adaptation, Buckets, RecordBox, ShapeNode, Upkeep};
+use ats_store::{MayBlock, StoreHandle};
+use ats_sync::Guard;
+use ats_term::image::{Built, Host, Packer};
+use ats_term::{TermRef, Zeros, exact};
+pub(crate) use current_store::CurrentStore;
+use keys::Keys;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+pub use table_type::TableType;
+
+/// A table of objects of host `H`. See the [module](super).
+///
+/// All operations may be called from any thread at any time. Reads take no lock and wait for no
+/// other thread.
+///
+/// ```
+/// use ats::terms::{Error, Table, TableType, TermHost, Workspace};
+/// use ats_term::Term;
+///
+/// let table = Table::<TermHost>::new(TableType::Set, 1);
+/// std::thread::scope(|scope| {
+///     for number in 0..4 {
+///         let table = &table;
+///         scope.spawn(move || {
+///             let mut work = Workspace::new(); // one per thread
+///             table.insert(&Term::from((number, "object")), &mut work)
+///         });
+///     }
+/// });
+/// assert_eq!(table.len()?, 4);
+/// # Ok::<(), Error>(())
+/// ```
+pub struct Table<H: Host> {
+    pub(crate) table_type: TableType,
+    /// The index of the key in objects, from 0.
+    pub(crate) key_index: usize,
+    pub(crate) zeros: Zeros,
+    compressed: bool,
+    /// `true` if the store keeps values as bytes, so that versions of a key cannot share anything.
+    pub(crate) has_byte_store: bool,
+    /// `true` once an object has a counter that changes in place.
+    counts_in_place: AtomicBool,
+    pub(crate) keys: Keys,
+    pub(crate) store: CurrentStore<H>,
+    snapshots: OnceLock<Arc<SnapshotList<H>>>,
+}
+
+impl<H: Host> Table<H> {
+    /// Returns an empty table whose objects have their key at `key_position` (from 1), with the
+    /// rules of newer Erlang versions for zeros.
+    ///
+    /// # Panics
+    /// If `key_position` is 0.
+    pub fn new(table_type: TableType, key_position: usize) -> Self {
+        Self::with_zeros(table_type, key_position, Zeros::Distinct)
+    }
+
+    /// Returns an empty table like [`new`](Table::new), with a rule for zeros.
+    ///
+    /// # Panics
+    /// If `key_position` is 0.
+    pub fn with_zeros(table_type: TableType, key_position: usize, zeros: Zeros) -> Self {
+        let records = Records::in_memory(table_type.is_ordered(), table_type.is_bag());
+        Self::on(records, table_type, key_position, zeros)
+    }
+
+    /// Returns an empty table that keeps its objects as bytes, in a store that has no records yet.
+    /// `codec` encodes objects as bytes. `may_block` returns a capability if the calling thread may
+    /// block: `|| Some(MayBlock::here())` if all threads may.
+    ///
+    /// The table behaves like other tables, and returns errors of the store as [`Error::Storage`].
+    /// Types without order are walked in the order of the bytes of their keys. Counters are not
+    /// changed in place. [`slot`](Table::slot) and [`skip`](Table::skip) are O(objects passed). A
+    /// change of a key of a bag is O(objects of the key), unless the store implements
+    /// [`Bags`](ats_store::Bags); such a store compares objects with an
+    /// [`ObjectIdentity`](crate::terms::ObjectIdentity). An identifier of a resource of the host in
+    /// the external term format does not keep the resource alive.
+    ///
+    /// ```
+    /// use ats::terms::{BTreeStore, MayBlock, Table, TableType, TermCodec, TermHost, Workspace, Zeros};
+    /// use ats_term::Term;
+    /// use std::sync::Arc;
+    ///
+    /// let zeros = Zeros::Distinct;
+    /// let table = Table::<TermHost>::on_store(
+    ///     Box::new(BTreeStore::new()),
+    ///     || Some(MayBlock::here()), // all threads of this program may
+    ///     Arc::new(TermCodec { zeros }),
+    ///     TableType::OrderedSet,
+    ///     1,
+    ///     zeros,
+    /// );
+    /// let mut work = Workspace::new();
+    /// table.insert(&Term::from(("pear", 40)), &mut work)?;
+    /// assert!(table.has_byte_store());
+    /// # Ok::<(), ats::terms::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// If `key_position` is 0.
+    pub fn on_store(
+        store: Box<dyn StoreHandle>,
+        may_block: fn() -> Option<MayBlock>,
+        codec: Arc<dyn Codec<H>>,
+        table_type: TableType,
+        key_position: usize,
+        zeros: Zeros,
+    ) -> Self {
+        let (ordered, is_bag) = (table_type.is_ordered(), table_type.is_bag());
+        let records = Records::Bytes(ByteStore::new(store, may_block, codec, ordered, is_bag));
+        Self::on(records, table_type, key_position, zeros)
+    }
+
+    fn on(records: Records<H>, table_type: TableType, key_position: usize, zeros: Zeros) -> Self {
+        let key_index = key_position.checked_sub(1).expect("positions begin at 1");
+        let has_byte_store = matches!(records, Records::Bytes(_));
+        let exact = exact::Options {
+            zeros,
+            // Keys in a store of bytes must mean the same in every process.
+            atoms: match has_byte_store {
+                true => exact::Atoms::Text,
+                false => exact::Atoms::Word,
+            },
+        };
+        Table {
+            table_type,
+            key_index,
+            zeros,
+            compressed: false,
+            has_byte_store,
+            counts_in_place: AtomicBool::new(false),
+            keys: Keys::new(table_type.is_ordered(), exact),
+            store: CurrentStore::new(Store::new(records)),
+            snapshots: OnceLock::new(),
+        }
+    }
+
+    /// Selects whether the table stores further objects in less memory, if possible. Compressed
+    /// objects take longer to write, and to read.
+    ///
+    /// Objects with a counter that changes in place (see
+    /// [`update_one_counter`](Table::update_one_counter)) are never compressed.
+    #[must_use]
+    pub fn compressed(mut self, compressed: bool) -> Self {
+        self.compressed = compressed;
+        self
+    }
+
+    /// Returns `true` if the table stores objects in less memory.
+    pub fn is_compressed(&self) -> bool {
+        self.compressed
+    }
+
+    /// Returns `true` if objects are packed. Tables on a store of bytes do not pack, since their
+    /// values become other bytes.
+    #[inline]
+    pub(crate) fn packs(&self) -> bool {
+        self.compressed && !self.has_byte_store
+    }
+
+    /// Returns a record of a newly built object.
+    #[inline(always)]
+    pub(crate) fn record(
+        &self,
+        key: &[u8],
+        built: Built<'_, H>,
+        packer: &mut Packer,
+    ) -> RecordBox<Values<H>> {
+        match self.packs() {
+            true => pack_record(key, built, packer),
+            false => record(key, built),
+        }
+    }
+
+    /// Returns the stored form of a newly built object.
+    pub(crate) fn pack_for_store<'a>(
+        &self,
+        built: Built<'a, H>,
+        packer: &'a mut Packer,
+    ) -> Built<'a, H> {
+        pack_for_store(built, packer, self.packs())
+    }
+
+    /// Returns the rules for bags of this table. With `keeps_old`, replaced objects may still be
+    /// read.
+    pub(crate) fn bag_rules(&self, keeps_old: bool) -> Rules {
+        Rules {
+            distinct: self.table_type.is_distinct_bag(),
+            zeros: self.zeros,
+            grows: !self.has_byte_store,
+            keeps_old,
+        }
+    }
+
+    /// Returns `true` if an object may have a counter that changes in place. Then the first query
+    /// of one moment [waits](Table::begin) for pinned threads.
+    pub fn counts_in_place(&self) -> bool {
+        self.counts_in_place.load(Ordering::SeqCst)
+    }
+
+    /// Notes that an object is about to get a counter that changes in place.
+    pub(crate) fn set_counts_in_place(&self) {
+        if !self.counts_in_place.load(Ordering::Relaxed) {
+            self.counts_in_place.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// Returns `true` if the table keeps its objects [in a store of bytes](Table::on_store).
+    pub fn has_byte_store(&self) -> bool {
+        self.has_byte_store
+    }
+
+    /// Returns the type of the table.
+    pub fn table_type(&self) -> TableType {
+        self.table_type
+    }
+
+    /// Returns the position of the key in objects, from 1.
+    pub fn key_position(&self) -> usize {
+        self.key_index + 1
+    }
+
+    /// Returns a table with the options of this one, on another store.
+    pub(crate) fn with_store(&self, store: CurrentStore<H>) -> Self {
+        Table {
+            table_type: self.table_type,
+            key_index: self.key_index,
+            zeros: self.zeros,
+            compressed: self.compressed,
+            has_byte_store: self.has_byte_store,
+            counts_in_place: AtomicBool::new(false),
+            keys: self.keys.for_taken_objects(),
+            store,
+            snapshots: OnceLock::new(),
+        }
+    }
+
+    /// Returns the list of the table's snapshots, and creates it on first use.
+    pub(crate) fn snapshots(&self) -> &Arc<SnapshotList<H>> {
+        self.snapshots.get_or_init(SnapshotList::new)
+    }
+
+    /// Returns the list of the table's snapshots, if it was created.
+    pub(crate) fn known_snapshots(&self) -> Option<&Arc<SnapshotList<H>>> {
+        self.snapshots.get()
+    }
+
+    /// Returns `true` if the table is a snapshot of another table.
+    pub fn is_snapshot(&self) -> bool {
+        self.store(&ats_sync::pin()).is_of_past()
+    }
+
+    /// Appends the bytes of a key in this table to `out`.
+    #[inline]
+    pub fn key_bytes<T: TermRef>(&self, key: T, out: &mut Vec<u8>) {
+        let _made = self.key_bytes_within(key, out, usize::MAX);
+    }
+
+    /// Appends the bytes of a key like [`key_bytes`](Table::key_bytes), unless that takes longer
+    /// than copying about `words` words: then it appends nothing. Meant for callers that must not
+    /// work for long.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] if the key takes too long.
+    #[inline]
+    pub fn key_bytes_within<T: TermRef>(
+        &self,
+        key: T,
+        out: &mut Vec<u8>,
+        words: usize,
+    ) -> Result<(), Error> {
+        self.keys.write_within(key, out, words)
+    }
+
+    #[inline]
+    pub(crate) fn store<'g>(&'g self, guard: &'g Guard) -> &'g Store<H> {
+        self.store.get(guard)
+    }
+
+    /// Visits the keys and values of a table on a [store of bytes](Table::on_store), in the form of
+    /// the store, in a range and a direction, until `visit` breaks. Each key shows a concurrent
+    /// write or not, unless the store never changes.
+    ///
+    /// [`objects`](crate::terms::program_merge::objects) splits the value of a key.
+    ///
+    /// # Errors
+    /// [`Error::TableType`] if the table is in memory; [`Error::Storage`].
+    pub fn scan_bytes(
+        &self,
+        key_range: ats_store::KeyRange<'_>,
+        direction: ats_store::Direction,
+        visit: &mut ats_store::store::Visit<'_>,
+    ) -> Result<(), Error> {
+        self.store(&ats_sync::pin())
+            .scan_bytes(key_range, direction, visit)
+    }
+
+    /// Returns a bound within a range of key bytes, as in [`scan_bytes`](Table::scan_bytes), that
+    /// divides its records into two parts of about the same size; `None` if the range is empty, or
+    /// the store does not know.
+    ///
+    /// # Errors
+    /// The errors of [`scan_bytes`](Table::scan_bytes).
+    pub fn median_bytes(
+        &self,
+        key_range: ats_store::KeyRange<'_>,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        self.store(&ats_sync::pin()).median_bytes(key_range)
+    }
+
+    /// Returns the number of objects at one moment between the begin and the end of the call. Calls
+    /// are linearizable with changes and lookups. O(locks of the table); writers wait for the call
+    /// if the table has many locks. O(objects) for a bag [in a store of bytes](Table::on_store).
+    ///
+    /// ```
+    /// # use ats::terms::{Table, TableType, TermHost, Workspace};
+    /// # use ats_term::Term;
+    /// # let table = Table::<TermHost>::new(TableType::Set, 1);
+    /// # let mut work = Workspace::new();
+    /// assert_eq!(table.len()?, 0);
+    /// table.insert(&Term::from(("pear", 40)), &mut work)?;
+    /// assert_eq!(table.len()?, 1);
+    /// # Ok::<(), ats::terms::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Storage`] if the store must read to count, and fails. [`Error::Busy`] if the
+    /// calling thread [must not wait](ats_sync::lock::set_may_wait) for long.
+    pub fn len(&self) -> Result<usize, Error> {
+        self.store(&ats_sync::pin()).objects()
+    }
+
+    /// Returns `true` if the table has no object.
+    ///
+    /// # Errors
+    /// The errors of [`len`](Table::len).
+    pub fn is_empty(&self) -> Result<bool, Error> {
+        Ok(self.len()? == 0)
+    }
+
+    /// Returns the bytes of memory of the table, without memory that its objects share with others.
+    /// The number is exact at one moment, like [`len`](Table::len).
+    ///
+    /// # Errors
+    /// [`Error::Busy`], like [`len`](Table::len).
+    pub fn bytes(&self) -> Result<usize, Error> {
+        Ok(self.store(&ats_sync::pin()).bytes()? + size_of::<Self>())
+    }
+
+    /// Returns the approximate bytes of memory of the table. Waits for no thread.
+    pub fn about_bytes(&self) -> usize {
+        self.store(&ats_sync::pin()).about_bytes() + size_of::<Self>()
+    }
+
+    /// Starts a period in which a walk visits every object that stays exactly once, and may
+    /// continue from a key that was removed meanwhile. Nests.
+    ///
+    /// ```
+    /// # use ats::terms::{Table, TableType, TermHost, Workspace};
+    /// # use ats_term::Term;
+    /// # let table = Table::<TermHost>::new(TableType::Set, 1);
+    /// # let mut work = Workspace::new();
+    /// for key in 0..9 {
+    ///     table.insert(&Term::from((key, "object")), &mut work)?;
+    /// }
+    /// table.fix();
+    /// let guard = ats::terms::pin();
+    /// let mut step = table.first(&guard)?;
+    /// while let Some(found) = step {
+    ///     table.delete_object(&found.to_terms()[0], &mut work)?;
+    ///     step = table.next(found.key_bytes(), &guard)?; // after a key that is gone
+    /// }
+    /// if !table.unfix() {
+    ///     while !table.tidy() {}
+    /// }
+    /// assert!(table.is_empty()?);
+    /// # Ok::<(), ats::terms::Error>(())
+    /// ```
+    pub fn fix(&self) {
+        self.store.fix();
+    }
+
+    /// Ends a period begun by [`fix`](Table::fix). Does nothing if none was begun.
+    ///
+    /// The records that were kept for the walks are removed slice by slice. Returns `true` if all
+    /// are removed; otherwise the caller should call [`tidy`](Table::tidy) until that returns
+    /// `true`.
+    pub fn unfix(&self) -> bool {
+        !self.store.unfix() || self.tidy()
+    }
+
+    /// Does a slice of postponed work, in well under a millisecond. Returns `true` when no work is
+    /// left, or the table is fixed.
+    pub fn tidy(&self) -> bool {
+        let guard = ats_sync::pin();
+        self.store(&guard).upkeep(Upkeep::Walks, SLICE, &guard)
+    }
+
+    /// Removes all objects, at one moment for every reader and writer, and returns their number.
+    /// O(1); the memory is freed later. The number is exact if no other operation runs.
+    ///
+    /// ```
+    /// # use ats::terms::{Table, TableType, TermHost, Workspace};
+    /// # use ats_term::Term;
+    /// # let table = Table::<TermHost>::new(TableType::Set, 1);
+    /// # let mut work = Workspace::new();
+    /// table.insert(&Term::from(("pear", 40)), &mut work)?;
+    /// assert_eq!(table.clear()?, 1);
+    /// assert!(table.is_empty()?);
+    /// # Ok::<(), ats::terms::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Storage`]; then nothing has changed.
+    pub fn clear(&self) -> Result<usize, Error> {
+        let guard = ats_sync::pin();
+        // A store of bytes may fail to count, so it counts before anything is removed.
+        let before = match self.has_byte_store {
+            true => Some(self.store(&guard).objects()?),
+            false => None,
+        };
+        let old = self.store.take_out(&guard)?;
+        before.map_or_else(|| old.objects(), Ok)
+    }
+
+    /// Removes all objects like [`clear`](Table::clear), but does not count them, which takes long
+    /// in a store of bytes.
+    ///
+    /// # Errors
+    /// The errors of [`clear`](Table::clear).
+    pub fn delete_all(&self) -> Result<(), Error> {
+        self.store.take_out(&ats_sync::pin()).map(drop)
+    }
+
+    /// Calls a function that replaces all records of the table's [store of bytes](Table::on_store)
+    /// without the table's knowledge.
+    ///
+    /// # Errors
+    /// The errors of the function, which has then changed nothing.
+    pub fn replace_all(&self, replace: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+        // The first call is for walks that go on while the records are replaced, which takes too
+        // long for the lock.
+        self.store.allow_lost_keys();
+        replace()?;
+        self.store.allow_lost_keys();
+        Ok(())
+    }
+
+    /// Returns statistics of the adaptation to contention since the table was made or cleared;
+    /// `None` for a table without order. Approximate while others write. O(base nodes).
+    pub fn adaptation(&self) -> Option<Adaptation> {
+        self.store(&ats_sync::pin()).adaptation()
+    }
+
+    /// Returns the nodes that [`adaptation`](Table::adaptation) counts, in key order; a route node
+    /// comes before its children. `None` for a table without order. O(base nodes).
+    pub fn shape(&self) -> Option<Vec<ShapeNode>> {
+        self.store(&ats_sync::pin()).shape()
+    }
+
+    /// Returns the layout of a table without order, and statistics of its adaptation to contention
+    /// since it was made or cleared; `None` for a table with order. Approximate while others write.
+    /// O(locks).
+    pub fn buckets(&self) -> Option<Buckets> {
+        self.store(&ats_sync::pin()).buckets()
+    }
+
+    /// Forces adaptations, for tests, from now on and also after [`clear`](Table::clear). One of
+    /// `splits` writes makes the table split a part of itself, or double its locks, as under
+    /// contention. One of `joins` writes makes it join two parts, or halve its locks. 0 means
+    /// never. Only [`adaptation`](Table::adaptation) and [`buckets`](Table::buckets) show a
+    /// difference.
+    #[cfg(feature = "forcing")]
+    pub fn force_adaptation(&self, splits: u32, joins: u32) {
+        self.store.force_adaptation(splits, joins);
+    }
+}
+
+/// Returns a record of a newly built object, in a table that packs its objects.
+#[inline(never)]
+fn pack_record<H: Host>(
+    key: &[u8],
+    built: Built<'_, H>,
+    packer: &mut Packer,
+) -> RecordBox<Values<H>> {
+    record(key, packer.pack(built))
+}

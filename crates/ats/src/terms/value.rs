@@ -1,0 +1,173 @@
+//! The value words of a record: one object, or the objects of a key.
+//!
+//! # Invariants
+//! - VALUE-1. The values of this crate's records are built by this crate for host `H`, in the form
+//!   that their first word gives. That word never changes.
+//! - VALUE-2. The word of the form [`Form::Large`] is followed by the address of an [`Elsewhere`],
+//!   which begins the block of memory that the value owns.
+
+use crate::terms::counter_word;
+use ats_mem::{Record, RecordBox, Release, Weight};
+use ats_term::image::{Built, Form, Host, LARGE_WORD, ObjectList, Packer};
+use ats_term::image::{kept_bytes, kept_bytes_beyond, release_all};
+use std::marker::PhantomData;
+
+/// Values that are objects of host `H`, with the resources that these own.
+pub(crate) struct Values<H>(PhantomData<fn() -> H>);
+
+/// The header of a separate block of memory that a value owns: the functions that free and weigh
+/// it.
+#[repr(C)]
+pub(crate) struct Elsewhere {
+    /// Frees the block, with all resources it owns.
+    pub(crate) release: unsafe fn(*mut Elsewhere),
+    /// Returns the approximate number of bytes that are freed with the block.
+    pub(crate) kept_bytes: unsafe fn(*const Elsewhere) -> usize,
+    /// Returns the approximate number of these bytes that `later`, which belongs to a later value
+    /// of the same key, does not share.
+    pub(crate) held_bytes: unsafe fn(*const Elsewhere, later: *const Elsewhere) -> usize,
+    /// Returns the number of objects in the block, and its bytes; they never change.
+    pub(crate) weight: unsafe fn(*const Elsewhere) -> Weight,
+}
+
+/// Returns a value that owns the block at this address.
+pub(crate) fn value_of(elsewhere: *mut Elsewhere) -> [u64; 2] {
+    [LARGE_WORD, elsewhere.expose_provenance() as u64]
+}
+
+/// Returns the address of the block that a value owns. The value was made by [`value_of`].
+pub(crate) fn elsewhere(value: &[u64]) -> *mut Elsewhere {
+    debug_assert_eq!(value[0], LARGE_WORD);
+    std::ptr::with_exposed_provenance_mut(value[1] as usize)
+}
+
+/// Returns the words of the image in a value, or the separate block that the value owns. The words
+/// of an object with a counter, which may change, are copied to `copy`.
+///
+/// # Safety
+/// `value` points to `words` words: a value of this crate, whose first word never changes
+/// (VALUE-1).
+unsafe fn image(
+    (value, words): (*const u64, usize),
+    copy: &mut Vec<u64>,
+) -> Result<&[u64], *mut Elsewhere> {
+    // SAFETY: the caller promises that these are the words of a value. The words of an object with
+    // a counter are copied, all others never change.
+    unsafe {
+        match Form::of(*value) {
+            Form::Counted(index) => {
+                counter_word::copy_words(value, words, index, copy);
+                Ok(copy)
+            }
+            Form::Large => Err(elsewhere(std::slice::from_raw_parts(value, words))),
+            Form::Object | Form::Packed | Form::List => {
+                Ok(std::slice::from_raw_parts(value, words))
+            }
+        }
+    }
+}
+
+impl<H: Host> Release for Values<H> {
+    unsafe fn release(value: &[u64]) {
+        let words = match Form::of(value[0]) {
+            Form::Object | Form::Packed | Form::List => value,
+            Form::Counted(_) => &value[1..],
+            Form::Large => {
+                let owned = elsewhere(value);
+                // SAFETY: the word of this form is followed by the address of an `Elsewhere`
+                // (VALUE-2), and the caller promises that the value is not used any more.
+                return unsafe { ((*owned).release)(owned) };
+            }
+        };
+        // SAFETY: the words were built for host `H` in the form that the first word gives
+        // (VALUE-1), and the caller promises that the value is not used any more.
+        unsafe { release_all::<H>(words) };
+    }
+
+    unsafe fn kept_bytes(value: *const u64, words: usize) -> usize {
+        // SAFETY: the caller promises that these are the words of an owning value, and in a large
+        // value the word of the form is followed by the address of an `Elsewhere` (VALUE-2).
+        unsafe {
+            match image((value, words), &mut Vec::new()) {
+                Ok(words) => kept_bytes::<H>(words),
+                Err(owned) => ((*owned).kept_bytes)(owned),
+            }
+        }
+    }
+
+    unsafe fn held_bytes(value: (*const u64, usize), later: Option<(*const u64, usize)>) -> usize {
+        let (mut copy, mut later_copy) = (Vec::new(), Vec::new());
+        // SAFETY: the reasons of `kept_bytes` hold for both values. Each separate block is a large
+        // bag.
+        unsafe {
+            let later = later.map(|later| image(later, &mut later_copy));
+            match (image(value, &mut copy), later) {
+                (Ok(words), Some(Ok(later))) => kept_bytes_beyond::<H>(words, later),
+                (Err(owned), Some(Err(later))) => ((*owned).held_bytes)(owned, later),
+                _ => Self::kept_bytes(value.0, value.1),
+            }
+        }
+    }
+
+    /// Takes O(objects) for a list, which has few.
+    #[inline]
+    fn weight(record: &Rec<H>) -> Weight {
+        let mut weight = match form(record) {
+            Form::Object | Form::Packed | Form::Counted(_) => Weight {
+                objects: 1,
+                bytes: 0,
+            },
+            Form::List => Weight {
+                objects: list(record).iter().count() as i64,
+                bytes: 0,
+            },
+            Form::Large => {
+                let owned = elsewhere(record.value());
+                // SAFETY: the word of this form is followed by the address of an `Elsewhere`
+                // (VALUE-2), which the record owns; and the record is borrowed.
+                unsafe { ((*owned).weight)(owned) }
+            }
+        };
+        weight.bytes += record.bytes() as i64;
+        weight
+    }
+}
+
+/// A record of this crate.
+pub(crate) type Rec<H> = Record<Values<H>>;
+
+/// Returns the stored form of a newly built object: packed if the table packs its objects.
+pub(crate) fn pack_for_store<'a, H: Host>(
+    built: Built<'a, H>,
+    packer: &'a mut Packer,
+    packs: bool,
+) -> Built<'a, H> {
+    match packs {
+        true => packer.pack(built),
+        false => built,
+    }
+}
+
+/// Returns a record of a newly built object or list.
+#[inline(always)]
+pub(crate) fn record<H: Host>(key: &[u8], built: Built<'_, H>) -> RecordBox<Values<H>> {
+    RecordBox::new(key, built.words(), built.owns())
+}
+
+/// Returns the form of the value of a record (VALUE-1). The record is borrowed, so its resources
+/// are not released.
+#[inline]
+pub(crate) fn form<H: Host>(record: &Rec<H>) -> Form {
+    let (words, len) = record.value_words();
+    debug_assert!(len > 0);
+    // SAFETY: a value has at least one word, and the first one never changes.
+    Form::of(unsafe { *words })
+}
+
+/// Returns the objects of a record whose value is a list.
+pub(crate) fn list<H: Host>(record: &Rec<H>) -> ObjectList<'_, H> {
+    debug_assert_eq!(form(record), Form::List);
+    // SAFETY: the form says that the value is a list of objects that were built for host `H`
+    // (VALUE-1).
+    unsafe { ObjectList::from_words(record.value()) }
+}
