@@ -4,7 +4,6 @@
 //! A snapshot sees one moment; two reads that are not of a snapshot may see two.
 
 use ats_disk::{Batch, DiskStore, Error, Options, Snapshot};
-use ats_store::{Direction, KeyRange};
 use std::thread;
 
 const TOTAL: u64 = 1000;
@@ -12,9 +11,9 @@ const WRITES: u64 = 10_000;
 
 /// Returns the sum of all accounts.
 fn sum(snapshot: &Snapshot) -> Result<u64, Error> {
-    let mut scan = snapshot.scan(KeyRange::default(), Direction::Up)?;
     let mut sum = 0;
-    while let Some((_, value)) = scan.next()? {
+    for record in snapshot.scan(..) {
+        let (_, value) = record?;
         sum += u64::from_le_bytes(value.try_into().expect("values have eight bytes"));
     }
     Ok(sum)
@@ -30,7 +29,7 @@ fn divide(store: &DiskStore, first: u64) -> Result<(), Error> {
 
 fn main() -> Result<(), Error> {
     let directory = std::env::temp_dir().join(format!("ats-snapshot-{}", std::process::id()));
-    let store = DiskStore::open(&directory, Options::default())?;
+    let store = DiskStore::open(&directory, Options::new())?;
     divide(&store, 700)?;
     let before = store.snapshot();
 

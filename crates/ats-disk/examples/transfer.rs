@@ -4,7 +4,7 @@
 //! comes between, every reader sees all of it or none, and so does the next opening after a crash.
 
 use ats_disk::{AtomicStore, Batch, DiskStore, Durability, MayBlock, Options};
-use ats_store::{Change, Direction, KeyRange, Store};
+use ats_store::{Change, Store};
 use std::thread;
 
 const ACCOUNTS: u8 = 8;
@@ -40,7 +40,7 @@ fn transfer(store: &AtomicStore, from: u8, to: u8, sum: u64) -> Result<bool, ats
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let directory = std::env::temp_dir().join(format!("ats-transfer-{}", std::process::id()));
-    let store = DiskStore::open(&directory, Options::default())?;
+    let store = DiskStore::open(&directory, Options::new())?;
 
     // Independent changes need no more than a batch. This one is on disk when it returns.
     let mut batch = Batch::new();
@@ -69,13 +69,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         results.try_for_each(|result| result.expect("no thread panics"))
     })?;
 
-    let mut scan = store.scan(KeyRange::default(), Direction::Up)?;
     let (mut accounts, mut total) = (0, 0);
-    while let Some((_, value)) = scan.next()? {
+    for record in store.scan(..) {
+        let (_, value) = record?;
         accounts += 1;
-        total += amount(value);
+        total += amount(&value);
     }
-    drop(scan);
     assert_eq!((accounts, total), (ACCOUNTS, u64::from(ACCOUNTS) * START));
     println!("{accounts} accounts have {total} after all transfers");
     store.close()?;

@@ -3,7 +3,7 @@
 //! The operands of a word become one number when the word is read, and when runs are compacted.
 
 use ats_disk::{DiskStore, Error, Options};
-use ats_store::{Direction, KeyRange, MergeOperator, Merged};
+use ats_store::{MergeOperator, Merged};
 use std::cmp::Reverse;
 use std::sync::Arc;
 
@@ -36,10 +36,7 @@ fn number(bytes: &[u8]) -> Option<u64> {
 
 fn main() -> Result<(), Error> {
     let directory = std::env::temp_dir().join(format!("ats-words-{}", std::process::id()));
-    let options = Options {
-        operator: Some(Arc::new(Count)),
-        ..Options::default()
-    };
+    let options = Options::new().operator(Arc::new(Count));
     let store = DiskStore::open(&directory, options.clone())?;
     for word in TEXT.split_whitespace() {
         store.merge(word.as_bytes(), &1_u64.to_le_bytes())?;
@@ -52,14 +49,13 @@ fn main() -> Result<(), Error> {
     assert_eq!(store.get(b"cat")?, None);
 
     let mut counts = Vec::new();
-    let mut scan = store.scan(KeyRange::default(), Direction::Up)?;
-    while let Some((word, count)) = scan.next()? {
+    for record in store.scan(..) {
+        let (word, count) = record?;
         counts.push((
-            String::from_utf8_lossy(word).into_owned(),
-            number(count).ok_or(Error::Merge)?,
+            String::from_utf8_lossy(&word).into_owned(),
+            number(&count).ok_or(Error::Merge)?,
         ));
     }
-    drop(scan);
     assert_eq!(counts.len(), 10);
     assert!(counts.is_sorted());
     counts.sort_by_key(|(_, count)| Reverse(*count));

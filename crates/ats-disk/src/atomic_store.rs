@@ -39,7 +39,7 @@ type OwnedRecord = (Vec<u8>, Vec<u8>);
 /// # use ats_disk::{AtomicStore, DiskStore, MayBlock, Options};
 /// # use ats_store::{Change, Store};
 /// # let directory = std::env::temp_dir().join(format!("ats-disk-atomic-{}", std::process::id()));
-/// # let store = DiskStore::open(&directory, Options::default())?;
+/// # let store = DiskStore::open(&directory, Options::new())?;
 /// let store = AtomicStore::new(store);
 /// let pears = [&b"pears"[..]];
 /// let mut sell_one = |_: usize, stock: Option<&[u8]>| match stock {
@@ -153,7 +153,7 @@ impl AtomicStore {
     /// Like [`update_end`](Store::update_end), but returns the errors of this crate.
     ///
     /// # Errors
-    /// The errors of [`DiskStore::scan`] and [`DiskStore::write`].
+    /// The errors of [`DiskStore::get`] and [`DiskStore::write`].
     pub fn update_end_key(
         &self,
         may_block: Option<MayBlock>,
@@ -331,7 +331,7 @@ impl AtomicStore {
             End::Last => Direction::Down,
         };
         let mut walk = self.hints.walk(end, || self.lock_all(may_block).is_ok());
-        let mut scan = self.store.scan(walk.key_range(), direction)?;
+        let mut scan = self.store.scan_lending(walk.key_range(), direction)?;
         let record = scan.advance(may_block)?;
         let record = record.map(|(key, value)| (key.to_vec(), value.to_vec()));
         if let Some((key, _)) = &record {
@@ -382,7 +382,7 @@ impl Store for AtomicStore {
     ) -> Result<(), ats_store::Error> {
         Ok(visit_each(
             may_block,
-            self.store.scan(key_range, direction)?,
+            self.store.scan_lending(key_range, direction)?,
             visit,
         )?)
     }

@@ -45,7 +45,7 @@ const REWRITTEN_BYTES: usize = 1 << 20;
 /// # use ats_store::{AddRule, BagValues, Bags, Error};
 /// # use std::sync::Arc;
 /// # let directory = std::env::temp_dir().join(format!("ats-disk-bag-{}", std::process::id()));
-/// # let store = DiskStore::open(&directory, Options::default())?;
+/// # let store = DiskStore::open(&directory, Options::new())?;
 /// /// Values that are equal if their bytes are.
 /// struct Bytes;
 ///
@@ -132,7 +132,7 @@ impl BagStore {
         }
         let may_block = Some(MayBlock::here());
         let snapshot = self.atomic.store().snapshot();
-        let mut scan = snapshot.scan(KeyRange::default(), Direction::Up)?;
+        let mut scan = snapshot.scan_lending(KeyRange::default(), Direction::Up)?;
         let (mut keys, mut bytes) = (Vec::new(), 0);
         while let Some((record_key, value)) = scan.advance(may_block)? {
             if let Record::Shared { key, .. } = Record::read(record_key, value)? {
@@ -735,8 +735,9 @@ impl SnapshotView for BagView {
         key: &[u8],
         read: &mut dyn FnMut(&[u8]),
     ) -> Result<bool, Error> {
-        let group =
-            KeyValues::default().read(may_block, key, |range| self.0.scan(range, Direction::Up))?;
+        let group = KeyValues::default().read(may_block, key, |range| {
+            self.0.scan_lending(range, Direction::Up)
+        })?;
         lend(&group, read)
     }
 

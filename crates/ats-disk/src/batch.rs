@@ -4,6 +4,7 @@ use crate::coding::{Damaged, Decoder, put_bytes};
 use crate::entry::{Kind, MAX_BYTES, check_len};
 use crate::error::Error;
 use crate::ids::Seq;
+use crate::key_bounds::{HalfOpen, KeyBounds};
 use crate::record_count::CountChange;
 use ats_store::KeyRange;
 use std::ops::Range;
@@ -21,7 +22,7 @@ const HAS_HIGH: u8 = 2;
 /// ```
 /// # use ats_disk::{Batch, DiskStore, Durability, Options};
 /// # let directory = std::env::temp_dir().join(format!("ats-disk-batch-{}", std::process::id()));
-/// # let store = DiskStore::open(&directory, Options::default())?;
+/// # let store = DiskStore::open(&directory, Options::new())?;
 /// let mut batch = Batch::new();
 /// batch.put(b"pear", b"40")?;
 /// batch.delete(b"apple")?;
@@ -129,8 +130,9 @@ impl Batch {
     ///
     /// # Errors
     /// The errors of [`put`](Batch::put).
-    pub fn delete_range(&mut self, key_range: KeyRange<'_>) -> Result<(), Error> {
-        let KeyRange { low, high } = key_range;
+    pub fn delete_range(&mut self, keys: impl KeyBounds) -> Result<(), Error> {
+        let half_open = HalfOpen::new(&keys);
+        let key_range @ KeyRange { low, high } = half_open.as_range();
         if key_range.is_empty() {
             return Ok(());
         }

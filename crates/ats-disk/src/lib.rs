@@ -10,7 +10,7 @@
 //!
 //! ```
 //! use ats_disk::{Batch, DiskStore, Options};
-//! use ats_store::{Direction, Error, KeyRange, MergeOperator, Merged};
+//! use ats_store::{Error, MergeOperator, Merged};
 //! use std::sync::Arc;
 //!
 //! /// Adds numbers.
@@ -38,7 +38,7 @@
 //! }
 //!
 //! let directory = std::env::temp_dir().join(format!("ats-disk-example-{}", std::process::id()));
-//! let options = Options { operator: Some(Arc::new(Sum)), ..Options::default() };
+//! let options = Options::new().operator(Arc::new(Sum));
 //! let store = DiskStore::open(&directory, options.clone())?;
 //!
 //! // Both are there after a crash, or none is.
@@ -56,10 +56,11 @@
 //! store.close()?;
 //!
 //! let store = DiskStore::open(&directory, options)?;
-//! let mut scan = store.scan(KeyRange::default(), Direction::Up)?;
-//! assert_eq!(scan.next()?, Some((&b"apples"[..], &8_u64.to_le_bytes()[..])));
-//! assert_eq!(scan.next()?, None);
-//! # drop((scan, store));
+//! for record in store.scan("a"..) {
+//!     let (key, value) = record?;
+//!     assert_eq!((&key[..], &value[..]), (&b"apples"[..], &8_u64.to_le_bytes()[..]));
+//! }
+//! # drop(store);
 //! # std::fs::remove_dir_all(&directory).ok();
 //! # Ok::<(), ats_disk::Error>(())
 //! ```
@@ -147,15 +148,16 @@
 //! done. No reader or writer waits for a snapshot, a scan or a checkpoint.
 //!
 //! A thread that must not block calls [`DiskStore::try_get`], [`DiskStore::try_write`],
-//! [`DiskStore::try_len`], [`Snapshot::try_get`], [`Snapshot::try_median`] and [`Scan::try_next`].
-//! They work in memory, or return [`Error::WouldBlock`] and change nothing; then a thread that may
-//! block calls the function without `try_`. The functions of [`AtomicStore`] and [`BagStore`],
-//! which are those of any [`Store`](ats_store::Store), take an `Option<`[`MayBlock`]`>` instead.
+//! [`DiskStore::try_len`], [`Snapshot::try_get`], [`Snapshot::try_median`] and
+//! [`LendingScan::try_next`]. They work in memory, or return [`Error::WouldBlock`] and change
+//! nothing; then a thread that may block calls the function without `try_`. The functions of
+//! [`AtomicStore`] and [`BagStore`], which are those of any [`Store`](ats_store::Store), take an
+//! `Option<`[`MayBlock`]`>` instead.
 //!
 //! ```
 //! # use ats_disk::{DiskStore, Error, Options};
 //! # let directory = std::env::temp_dir().join(format!("ats-disk-block-{}", std::process::id()));
-//! let store = DiskStore::open(&directory, Options::default())?;
+//! let store = DiskStore::open(&directory, Options::new())?;
 //! store.put(b"apples", b"3")?;
 //!
 //! let mut value = Vec::new();
@@ -212,6 +214,7 @@ mod fork_detection;
 pub mod fs;
 mod ids;
 mod journal;
+mod key_bounds;
 mod keys;
 mod log;
 mod manifest;
@@ -239,9 +242,10 @@ pub use batch::Batch;
 pub use directory::StoreDirectory;
 pub use entry::MAX_BYTES;
 pub use error::Error;
+pub use key_bounds::KeyBounds;
 pub use options::{Compression, Durability, Options};
 pub use progress::{OnProgress, Progress};
-pub use read::{Diff, Difference, Record, Scan, Snapshot};
+pub use read::{Diff, Difference, LendingScan, Record, Scan, Snapshot};
 pub use state::expiry::{Ending, KeptSnapshots};
 pub use state::memory::{SharedMemory, set_shared_memory, shared_memory};
 pub use store::{DiskStore, Info, RunInfo};

@@ -38,15 +38,15 @@ pub enum Compression {
 
 /// The options of opening a store. They may differ each time, except for the operator.
 ///
+/// Each option has a function of its name that sets it. Later versions may have more options.
+///
 /// ```
 /// # use ats_disk::{Compression, DiskStore, Durability, Options};
 /// # let directory = std::env::temp_dir().join(format!("ats-disk-options-{}", std::process::id()));
-/// let options = Options {
-///     durability: Durability::Always,
-///     compression: Compression::Lz4,
-///     cache_bytes: Some(64 << 20),
-///     ..Options::default()
-/// };
+/// let options = Options::new()
+///     .durability(Durability::Always)
+///     .compression(Compression::Lz4)
+///     .cache_bytes(64 << 20);
 /// let store = DiskStore::open(&directory, options)?;
 /// store.put(b"pear", b"40")?; // on disk when this returns
 /// # drop(store);
@@ -54,6 +54,7 @@ pub enum Compression {
 /// # Ok::<(), ats_disk::Error>(())
 /// ```
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct Options {
     /// The file system with the files.
     pub file_system: Arc<dyn FileSystem>,
@@ -129,7 +130,47 @@ impl Default for Options {
     }
 }
 
+/// Defines functions that set an option of this type, or of an `Option` of it.
+macro_rules! setters {
+    ($($name:ident: $type:ty;)*) => {
+        impl Options {$(
+            #[doc = concat!("Sets the option `", stringify!($name), "`.")]
+            #[must_use]
+            pub fn $name(mut self, $name: $type) -> Self {
+                self.$name = $name.into();
+                self
+            }
+        )*}
+    };
+}
+
+setters! {
+    file_system: Arc<dyn FileSystem>;
+    create: bool;
+    read_only: bool;
+    operator: Arc<dyn MergeOperator>;
+    durability: Durability;
+    memtable_bytes: usize;
+    memtable_keys: usize;
+    cache_bytes: usize;
+    block_bytes: usize;
+    file_bytes: u64;
+    compression: Compression;
+    false_positives: f64;
+    fan_in: usize;
+    background: bool;
+    snapshot_age: Duration;
+    snapshot_memory: usize;
+}
+
 impl Options {
+    /// Returns the options of a store that is made where there is none, loses nothing if the
+    /// process is killed, and shares memory and threads with the other stores of the process.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
     /// # Errors
     /// [`Error::Option`] with the first option that makes no sense.
     pub(crate) fn check(&self) -> Result<(), Error> {

@@ -4,6 +4,7 @@
 //! until older ones do not matter, and merges them.
 
 mod diff;
+mod lending_scan;
 mod median;
 mod pinned;
 mod scan;
@@ -11,8 +12,9 @@ mod snapshot;
 mod snapshot_store;
 
 pub use diff::{Diff, Difference};
-pub(crate) use scan::look_for_gap;
-pub use scan::{Record, Scan};
+pub(crate) use lending_scan::look_for_gap;
+pub use lending_scan::{LendingScan, Record};
+pub use scan::Scan;
 pub use snapshot::Snapshot;
 pub(crate) use snapshot_store::{SnapshotStore, SnapshotView, visit_each};
 

@@ -14,10 +14,11 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::fs::Sharing;
 use crate::ids::Seq;
+use crate::key_bounds::{HalfOpen, KeyBounds};
 use crate::options::{Durability, Options};
 use crate::place::enclosing_store;
 use crate::progress::{OnProgress, Progress};
-use crate::read::{self, Scan, Snapshot};
+use crate::read::{self, LendingScan, Scan, Snapshot};
 use crate::state::State;
 use crate::state::expiry::KeptSnapshots;
 use ats_store::{Direction, KeyRange, MayBlock, MergeOperator};
@@ -46,7 +47,7 @@ thread_local! {
 /// ```
 /// # use ats_disk::{DiskStore, Options};
 /// # let directory = std::env::temp_dir().join(format!("ats-disk-store-{}", std::process::id()));
-/// # let store = DiskStore::open(&directory, Options::default())?;
+/// # let store = DiskStore::open(&directory, Options::new())?;
 /// store.put(b"pear", b"40")?;
 /// assert_eq!(store.get(b"pear")?, Some(b"40".to_vec()));
 /// store.delete(b"pear")?;
@@ -100,14 +101,13 @@ impl DiskStore {
     /// ```
     /// # use ats_disk::{DiskStore, Error, Options};
     /// # let directory = std::env::temp_dir().join(format!("ats-disk-open-{}", std::process::id()));
-    /// let store = DiskStore::open(&directory, Options::default())?;
+    /// let store = DiskStore::open(&directory, Options::new())?;
     /// store.put(b"pear", b"40")?;
-    /// let again = DiskStore::open(&directory, Options::default());
+    /// let again = DiskStore::open(&directory, Options::new());
     /// assert_eq!(again.err(), Some(Error::Locked)); // there is one store in a directory
     /// store.close()?;
     ///
-    /// let options = Options { read_only: true, ..Options::default() };
-    /// let store = DiskStore::open(&directory, options)?;
+    /// let store = DiskStore::open(&directory, Options::new().read_only(true))?;
     /// assert_eq!(store.get(b"pear")?, Some(b"40".to_vec()));
     /// # drop(store);
     /// # std::fs::remove_dir_all(&directory).ok();
@@ -215,13 +215,12 @@ impl DiskStore {
     ///
     /// ```
     /// # use ats_disk::{DiskStore, Options};
-    /// # use ats_store::KeyRange;
     /// # let directory = std::env::temp_dir().join(format!("ats-disk-range-{}", std::process::id()));
-    /// # let store = DiskStore::open(&directory, Options::default())?;
+    /// # let store = DiskStore::open(&directory, Options::new())?;
     /// for key in [b"a", b"b", b"c"] {
     ///     store.put(key, b"value")?;
     /// }
-    /// store.delete_range(KeyRange { low: Some(b"b"), high: None })?;
+    /// store.delete_range(b"b"..)?;
     /// assert!(store.get(b"a")?.is_some());
     /// assert!(store.get(b"c")?.is_none());
     /// # drop(store);
@@ -231,10 +230,8 @@ impl DiskStore {
     ///
     /// # Errors
     /// The errors of [`put`](DiskStore::put).
-    pub fn delete_range(&self, key_range: KeyRange<'_>) -> Result<(), Error> {
-        self.write_one(Some(MayBlock::here()), |batch| {
-            batch.delete_range(key_range)
-        })
+    pub fn delete_range(&self, keys: impl KeyBounds) -> Result<(), Error> {
+        self.write_one(Some(MayBlock::here()), |batch| batch.delete_range(keys))
     }
 
     /// Makes one change, which `add` adds to a batch.
@@ -349,17 +346,43 @@ impl DiskStore {
         read::get(may_block, self.state(), key, read)
     }
 
-    /// Returns a walk over the records of a range, all as they are at this moment. See [`Scan`].
+    /// Iterates over the records of a range, all as they are at this moment. See [`Scan`].
+    ///
+    /// ```
+    /// # use ats_disk::{DiskStore, Options};
+    /// # let directory = std::env::temp_dir().join(format!("ats-disk-scan-{}", std::process::id()));
+    /// # let store = DiskStore::open(&directory, Options::new())?;
+    /// for key in [b"a", b"b", b"c"] {
+    ///     store.put(key, b"value")?;
+    /// }
+    /// let scan = store.scan(b"b"..);
+    /// store.put(b"d", b"too late")?;
+    /// let keys: Result<Vec<_>, _> = scan.rev().map(|record| Ok(record?.0)).collect();
+    /// assert_eq!(keys, Ok::<_, ats_disk::Error>(vec![b"c".to_vec(), b"b".to_vec()]));
+    /// # drop(store);
+    /// # std::fs::remove_dir_all(&directory).ok();
+    /// # Ok::<(), ats_disk::Error>(())
+    /// ```
+    pub fn scan(&self, keys: impl KeyBounds) -> Scan {
+        Scan::of(self.state(), &keys)
+    }
+
+    /// Returns a walk over the records of a range in one direction, all as they are at this moment.
+    /// It lends each record and copies none. See [`LendingScan`].
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::Corrupt`].
-    pub fn scan(&self, key_range: KeyRange<'_>, direction: Direction) -> Result<Scan, Error> {
-        Scan::of(self.state(), key_range, direction)
+    pub fn scan_lending(
+        &self,
+        keys: impl KeyBounds,
+        direction: Direction,
+    ) -> Result<LendingScan, Error> {
+        LendingScan::of(self.state(), HalfOpen::new(&keys).as_range(), direction)
     }
 
-    /// See [`Scan::of_short_walk`].
-    pub(crate) fn scan_short(&self, key_range: KeyRange<'_>) -> Result<Scan, Error> {
-        Scan::of_short_walk(self.state(), key_range)
+    /// See [`LendingScan::of_short_walk`].
+    pub(crate) fn scan_short(&self, key_range: KeyRange<'_>) -> Result<LendingScan, Error> {
+        LendingScan::of_short_walk(self.state(), key_range)
     }
 
     /// Returns the store as it is at this moment. O(1). See [`Snapshot`].
@@ -374,15 +397,14 @@ impl DiskStore {
     ///
     /// ```
     /// # use ats_disk::{DiskStore, Options};
-    /// # use ats_store::KeyRange;
     /// # let directory = std::env::temp_dir().join(format!("ats-disk-keep-{}", std::process::id()));
-    /// # let store = DiskStore::open(&directory, Options::default())?;
+    /// # let store = DiskStore::open(&directory, Options::new())?;
     /// let before = store.keep_snapshot(None);
     /// store.put(b"pear", b"40")?;
     /// let after = store.keep_snapshot(None);
     /// store.put(b"plum", b"7")?;
     ///
-    /// let mut diff = before.diff(&after, KeyRange::default())?.expect("they are of one store");
+    /// let mut diff = before.diff(&after, ..)?.expect("they are of one store");
     /// let pear = diff.next()?.expect("there is a difference");
     /// assert_eq!((pear.key, pear.first, pear.second), (&b"pear"[..], None, Some(&b"40"[..])));
     /// assert!(diff.next()?.is_none());
@@ -416,7 +438,7 @@ impl DiskStore {
     /// otherwise O(records).
     ///
     /// # Errors
-    /// The errors of [`scan`](DiskStore::scan).
+    /// The errors of [`get`](DiskStore::get).
     pub fn len(&self) -> Result<usize, Error> {
         self.count(Some(MayBlock::here()))
     }
@@ -424,16 +446,16 @@ impl DiskStore {
     /// Returns `true` if there are no records. It takes the first step of a scan.
     ///
     /// # Errors
-    /// The errors of [`scan`](DiskStore::scan).
+    /// The errors of [`get`](DiskStore::get).
     pub fn is_empty(&self) -> Result<bool, Error> {
-        let mut scan = self.scan(KeyRange::default(), Direction::Up)?;
+        let mut scan = self.scan_lending(.., Direction::Up)?;
         Ok(scan.next()?.is_none())
     }
 
     /// Like [`len`](DiskStore::len), but does not block.
     ///
     /// # Errors
-    /// The errors of [`scan`](DiskStore::scan), and [`Error::WouldBlock`].
+    /// The errors of [`get`](DiskStore::get), and [`Error::WouldBlock`].
     pub fn try_len(&self) -> Result<usize, Error> {
         self.count(None)
     }
@@ -601,12 +623,12 @@ impl DiskStore {
     /// # use ats_disk::{DiskStore, Options};
     /// # let directory = std::env::temp_dir().join(format!("ats-disk-point-{}", std::process::id()));
     /// # let (here, there) = (directory.join("here"), directory.join("there"));
-    /// let store = DiskStore::open(&here, Options::default())?;
+    /// let store = DiskStore::open(&here, Options::new())?;
     /// store.put(b"pear", b"40")?;
     /// store.checkpoint(&there)?;
     /// store.put(b"pear", b"45")?;
     ///
-    /// let copy = DiskStore::open(&there, Options::default())?;
+    /// let copy = DiskStore::open(&there, Options::new())?;
     /// assert_eq!(copy.get(b"pear")?, Some(b"40".to_vec()));
     /// # drop((store, copy));
     /// # std::fs::remove_dir_all(&directory).ok();

@@ -6,7 +6,7 @@
 
 mod sim;
 
-use ats_disk::{DiskStore, Error, Options, StoreDirectory};
+use ats_disk::{DiskStore, Error, StoreDirectory};
 use ats_store::{Direction, KeyRange};
 use sim::disk::Disk;
 use sim::disk_store::options;
@@ -55,7 +55,7 @@ fn place(random: &mut Random, number: usize) -> PathBuf {
 }
 
 fn content(store: &DiskStore) -> Result<Content, Error> {
-    let mut scan = store.scan(KeyRange::default(), Direction::Up)?;
+    let mut scan = store.scan_lending(KeyRange::default(), Direction::Up)?;
     let mut content = Vec::new();
     while let Some((key, value)) = scan.next()? {
         content.push((key.to_vec(), value.to_vec()));
@@ -71,11 +71,7 @@ fn open(
     meant: &Meant,
     read_only: bool,
 ) -> Result<Option<DiskStore>, String> {
-    let options = Options {
-        create: false,
-        read_only,
-        ..options(setup, fs)
-    };
+    let options = options(setup, fs).create(false).read_only(read_only);
     let path = &meant.path;
     let wrong = |error| format!("opening {}: {error}", path.display());
     for name in meant.beside {

@@ -41,13 +41,11 @@ fn key(number: usize) -> Vec<u8> {
 
 /// Returns a store that reads nothing from memory, with `runs` runs of several files.
 fn with_files(directory: &Path, runs: usize) -> DiskStore {
-    let options = Options {
-        background: false,
-        cache_bytes: Some(0),
-        file_bytes: 1_000,
-        block_bytes: 200,
-        ..Options::default()
-    };
+    let options = Options::new()
+        .background(false)
+        .cache_bytes(0)
+        .file_bytes(1_000)
+        .block_bytes(200);
     let store = DiskStore::open(directory, options).expect("a new store");
     for run in 0..runs {
         for number in (run..1000).step_by(runs) {
@@ -64,7 +62,9 @@ fn check(store: &DiskStore, step: usize) {
         assert_eq!(value, Some(key(number)));
     }
     for direction in [Direction::Up, Direction::Down] {
-        let mut scan = store.scan(KeyRange::default(), direction).expect("a walk");
+        let mut scan = store
+            .scan_lending(KeyRange::default(), direction)
+            .expect("a walk");
         let mut found = 0;
         while let Some((key, value)) = scan.next().expect("read") {
             assert_eq!(key, value);
@@ -132,10 +132,7 @@ fn small_stores_that_are_written_to_have_two_descriptors() {
     let _alone = alone();
     set_open_files(1000);
     let directory = Directory::new();
-    let options = Options {
-        background: false,
-        ..Options::default()
-    };
+    let options = Options::new().background(false);
     let open = |number: usize| {
         let path = directory.path().join(format!("store-{number:02}"));
         DiskStore::open(&path, options.clone()).expect("it opens")
@@ -200,7 +197,7 @@ fn files_are_closed_where_there_are_no_descriptors() {
         ..before
     };
     setrlimit(Resource::Nofile, limit).expect("it is less");
-    let second = DiskStore::open(other.path(), Options::default());
+    let second = DiskStore::open(other.path(), Options::new());
     let second = second.expect("a new store");
     second.put(b"key", b"value").expect("written");
     let closed = opened - open_files();
@@ -214,11 +211,9 @@ fn a_store_that_is_not_in_use_has_one_descriptor() {
     let _alone = alone();
     set_open_files(1000);
     let directory = Directory::new();
-    let options = Options {
-        background: false,
-        durability: Durability::System,
-        ..Options::default()
-    };
+    let options = Options::new()
+        .background(false)
+        .durability(Durability::System);
     let open = || DiskStore::open(directory.path(), options.clone()).expect("it opens");
     let store = open();
     store.put(b"a", b"1").expect("written");
@@ -280,7 +275,7 @@ fn files_are_closed_after_a_while_without_writes() {
     let _alone = alone();
     set_open_files(1000);
     let directory = Directory::new();
-    let store = DiskStore::open(directory.path(), Options::default()).expect("a new store");
+    let store = DiskStore::open(directory.path(), Options::new()).expect("a new store");
     for round in 0..2_u8 {
         store.put(b"key", &[round]).expect("written");
         assert!(open_names(directory.path()).len() >= 2);
@@ -292,6 +287,6 @@ fn files_are_closed_after_a_while_without_writes() {
         assert!(closes, "{:?}", open_names(directory.path()));
     }
     drop(store);
-    let store = DiskStore::open(directory.path(), Options::default()).expect("it opens");
+    let store = DiskStore::open(directory.path(), Options::new()).expect("it opens");
     assert_eq!(store.get(b"key"), Ok(Some(vec![1])));
 }

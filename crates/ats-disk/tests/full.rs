@@ -47,15 +47,13 @@ impl Full {
     }
 
     fn options(&self, read_only: bool) -> Options {
-        Options {
-            file_system: Arc::new(self.fs.clone()),
-            read_only,
-            memtable_bytes: Some(self.memtable_bytes),
-            file_bytes: self.memtable_bytes as u64,
-            block_bytes: 512,
-            background: false,
-            ..Options::default()
-        }
+        Options::new()
+            .file_system(Arc::new(self.fs.clone()))
+            .read_only(read_only)
+            .memtable_bytes(self.memtable_bytes)
+            .file_bytes(self.memtable_bytes as u64)
+            .block_bytes(512)
+            .background(false)
     }
 
     fn open(&mut self) {
@@ -85,7 +83,7 @@ impl Full {
 
     fn compare(&self, store: &DiskStore) {
         let mut scan = store
-            .scan(KeyRange::default(), Direction::Up)
+            .scan_lending(KeyRange::default(), Direction::Up)
             .expect("it can be read");
         for (key, value) in &self.records {
             let found = scan.next().expect("it can be read");

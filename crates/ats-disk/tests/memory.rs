@@ -14,10 +14,7 @@ const MEMTABLE: usize = 16 << 20;
 #[test]
 fn memory_is_kept_while_there_are_writes_and_given_back_after_them() {
     let directory = Directory::new();
-    let options = Options {
-        memtable_bytes: Some(MEMTABLE),
-        ..Options::default()
-    };
+    let options = Options::new().memtable_bytes(MEMTABLE);
     let store = DiskStore::open(directory.path(), options).unwrap();
     let end = Instant::now() + Duration::from_secs(60);
     let (mut most_free, mut most) = (0, 0);

@@ -55,7 +55,7 @@ fn stores_share_a_budget() {
     set_shared_memory(12 * MIB);
     let directories: Vec<_> = (0..STORES).map(|_| Directory::new()).collect();
     let open = |directory: &Directory| {
-        DiskStore::open(directory.path(), Options::default()).expect("it opens")
+        DiskStore::open(directory.path(), Options::new()).expect("it opens")
     };
     let stores: Vec<_> = directories.iter().map(open).collect();
 
@@ -116,11 +116,7 @@ fn stores_share_a_budget() {
     // A store with memory of its own takes none of it.
     drop(stores);
     assert_eq!((memtables(), cache()), (0, 0));
-    let options = Options {
-        memtable_bytes: Some(MIB),
-        cache_bytes: Some(MIB),
-        ..Options::default()
-    };
+    let options = Options::new().memtable_bytes(MIB).cache_bytes(MIB);
     let store = DiskStore::open(directories[0].path(), options).expect("it opens");
     check(&store, 0..60_000);
     put(&store, 0..1000);

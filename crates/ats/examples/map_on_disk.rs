@@ -10,10 +10,7 @@ type Accounts = DiskMap<(String, u32), i64>;
 fn main() -> Result<(), Error> {
     let folder = std::env::temp_dir().join(format!("ats-disk-map-example-{}", std::process::id()));
     let (here, copy) = (folder.join("accounts"), folder.join("copy"));
-    let options = Options {
-        durability: Durability::Always,
-        ..Options::default()
-    };
+    let options = Options::new().durability(Durability::Always);
     let accounts = Accounts::open_with(&here, options)?;
     for number in 0..100 {
         accounts.put((["north", "south"][number as usize % 2], number), 1_000)?;

@@ -11,9 +11,8 @@ const TEXT: &str = "the cat and the hat and the cat that had the hat";
 
 fn main() -> Result<(), Error> {
     let folder = std::env::temp_dir().join(format!("ats-word-count-{}", std::process::id()));
-    let open = || {
-        DiskMap::<String, u64>::open_merging(&folder, Options::default(), "sum", 1, |a, b| a + b)
-    };
+    let open =
+        || DiskMap::<String, u64>::open_merging(&folder, Options::new(), "sum", 1, |a, b| a + b);
     let words = open()?;
     thread::scope(|scope| {
         let threads = [0; 4]

@@ -3,8 +3,7 @@
 //! The first byte tells the kind of a key. The order of the keys of entries is that of their
 //! indexes, so that a part of the log is a range.
 
-use ats_store::KeyRange;
-use std::ops::{Bound, RangeBounds};
+use std::ops::{Bound, Range, RangeBounds};
 
 /// The vote.
 pub(crate) const VOTE: &[u8] = b"v";
@@ -23,26 +22,20 @@ const DATA: u8 = b'd';
 const ENTRY: u8 = b'l';
 
 /// All data.
-pub(crate) const ALL_DATA: KeyRange<'static> = KeyRange {
-    low: Some(&[DATA]),
-    high: Some(&[DATA + 1]),
-};
+pub(crate) const ALL_DATA: Range<[u8; 1]> = [DATA]..[DATA + 1];
 
 /// Returns the key of data under a key of the user.
 pub(crate) fn data(key: &[u8]) -> Vec<u8> {
     [&[DATA], key].concat()
 }
 
-/// Returns the bounds of the data between two keys of the user.
-pub(crate) fn data_bounds(low: Option<&[u8]>, high: Option<&[u8]>) -> (Vec<u8>, Vec<u8>) {
-    (
-        data(low.unwrap_or_default()),
-        high.map_or_else(|| vec![DATA + 1], data),
-    )
+/// Returns the data between two keys of the user.
+pub(crate) fn data_between(low: Option<&[u8]>, high: Option<&[u8]>) -> Range<Vec<u8>> {
+    data(low.unwrap_or_default())..high.map_or_else(|| vec![DATA + 1], data)
 }
 
-/// Returns the entries of a range of indexes: the keys from the first on and below the second.
-pub(crate) fn entries(indexes: impl RangeBounds<u64>) -> (Vec<u8>, Vec<u8>) {
+/// Returns the entries of a range of indexes.
+pub(crate) fn entries(indexes: impl RangeBounds<u64>) -> Range<Vec<u8>> {
     let low = match indexes.start_bound() {
         Bound::Included(index) => entry(*index),
         Bound::Excluded(index) => above(*index),
@@ -53,7 +46,7 @@ pub(crate) fn entries(indexes: impl RangeBounds<u64>) -> (Vec<u8>, Vec<u8>) {
         Bound::Excluded(index) => entry(*index),
         Bound::Unbounded => vec![ENTRY + 1],
     };
-    (low, high)
+    low..high
 }
 
 /// Returns the key of an entry.
@@ -64,12 +57,4 @@ pub(crate) fn entry(index: u64) -> Vec<u8> {
 /// Returns the first key above that of an entry.
 fn above(index: u64) -> Vec<u8> {
     index.checked_add(1).map_or_else(|| vec![ENTRY + 1], entry)
-}
-
-/// Returns the keys from one on and below another.
-pub(crate) fn between((low, high): &(Vec<u8>, Vec<u8>)) -> KeyRange<'_> {
-    KeyRange {
-        low: Some(low),
-        high: Some(high),
-    }
 }

@@ -5,7 +5,7 @@
 //! # use ats_disk::Options;
 //! # let directory = std::env::temp_dir().join(format!("ats-openraft-{}", std::process::id()));
 //! # tokio::runtime::Runtime::new().unwrap().block_on(async {
-//! let (log, machine) = ats_openraft::open(&directory, Options::default()).await?;
+//! let (log, machine) = ats_openraft::open(&directory, Options::new()).await?;
 //! let data = machine.data();
 //! // let raft = openraft::Raft::<ats_openraft::TypeConfig>::new(id, config, network, log, machine);
 //! // raft.client_write(Request::put("pear", "40")).await?;

@@ -31,7 +31,7 @@ impl Log {
 
     /// Removes the entries of a range of indexes, whose number is of no concern: it is one change.
     fn remove(batch: &mut Batch, indexes: impl RangeBounds<u64>) -> Result<(), Error> {
-        batch.delete_range(keys::between(&keys::entries(indexes)))
+        batch.delete_range(keys::entries(indexes))
     }
 }
 
@@ -42,9 +42,8 @@ impl RaftLogStorage<TypeConfig> for Log {
         let store = self.store.clone();
         let state = calls::blocking(move || {
             let purged: Option<LogId> = calls::get(&store, keys::PURGED)?;
-            let bounds = keys::entries(..);
-            let mut scan = store.scan(keys::between(&bounds), Direction::Down)?;
-            let last = scan.next()?.map(|(_, entry)| calls::from_bytes(entry));
+            let last = store.scan(keys::entries(..)).next_back().transpose()?;
+            let last = last.map(|(_, entry)| calls::from_bytes(&entry));
             let last: Option<Entry<TypeConfig>> = last.transpose()?;
             Ok::<_, Error>(LogState {
                 last_purged_log_id: purged,
@@ -148,12 +147,12 @@ impl LogReader {
     /// Returns the entries of a range of keys, until they have `most` bytes.
     async fn read(
         &self,
-        bounds: (Vec<u8>, Vec<u8>),
+        indexes: impl RangeBounds<u64>,
         most: usize,
     ) -> Result<Vec<Entry<TypeConfig>>, StorageError> {
-        let store = self.store.clone();
+        let (store, keys) = (self.store.clone(), keys::entries(indexes));
         let entries = calls::blocking(move || {
-            let mut scan = store.scan(keys::between(&bounds), Direction::Up)?;
+            let mut scan = store.scan_lending(keys, Direction::Up)?;
             let mut entries = Vec::new();
             let mut bytes = 0;
             while bytes < most
@@ -173,7 +172,7 @@ impl RaftLogReader<TypeConfig> for LogReader {
         &mut self,
         range: RB,
     ) -> Result<Vec<Entry<TypeConfig>>, StorageError> {
-        self.read(keys::entries(range), usize::MAX).await
+        self.read(range, usize::MAX).await
     }
 
     async fn limited_get_log_entries(
@@ -181,6 +180,6 @@ impl RaftLogReader<TypeConfig> for LogReader {
         start: u64,
         end: u64,
     ) -> Result<Vec<Entry<TypeConfig>>, StorageError> {
-        self.read(keys::entries(start..end), BYTES_AT_ONCE).await
+        self.read(start..end, BYTES_AT_ONCE).await
     }
 }

@@ -44,8 +44,7 @@ impl Machine {
             Request::Put { key, value } => batch.put(&keys::data(key), value),
             Request::Delete { key } => batch.delete(&keys::data(key)),
             Request::DeleteRange { low, high } => {
-                let bounds = keys::data_bounds(low.as_deref(), high.as_deref());
-                batch.delete_range(keys::between(&bounds))
+                batch.delete_range(keys::data_between(low.as_deref(), high.as_deref()))
             }
         }
     }

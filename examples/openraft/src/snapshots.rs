@@ -74,7 +74,7 @@ impl Snapshots {
     pub(crate) fn build(&self, moment: &Snapshot, meta: Meta) -> Result<(Meta, File), Error> {
         let path = self.directory.join("built");
         let mut writer = Writer::create(&path)?;
-        let mut scan = moment.scan(keys::ALL_DATA, Direction::Up)?;
+        let mut scan = moment.scan_lending(keys::ALL_DATA, Direction::Up)?;
         while let Some((key, value)) = scan.next()? {
             writer.add(key, value)?;
         }

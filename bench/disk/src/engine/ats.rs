@@ -3,7 +3,7 @@
 use super::{BUFFER_BYTES, CACHE_BYTES, Engine, Merging, Outcome, Profile};
 use crate::data::Record;
 use ats_disk::{Batch, Compression, DiskStore, Durability, Options};
-use ats_store::{Direction, KeyRange, MergeOperator, Merged};
+use ats_store::{Direction, MergeOperator, Merged};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -55,17 +55,16 @@ impl MergeOperator for Operator {
 struct Ats(DiskStore);
 
 fn open(folder: &Path, merging: Merging) -> Outcome<Box<dyn Engine>> {
-    let operator = (merging != Merging::Nothing).then(|| Arc::new(Operator(merging)));
-    let options = Options {
-        operator: operator.map(|operator| operator as Arc<dyn MergeOperator>),
-        durability: Durability::System,
-        memtable_bytes: Some(BUFFER_BYTES),
-        cache_bytes: Some(CACHE_BYTES),
-        block_bytes: 4096,
-        compression: Compression::None,
-        background: true,
-        ..Options::default()
-    };
+    let mut options = Options::new()
+        .durability(Durability::System)
+        .memtable_bytes(BUFFER_BYTES)
+        .cache_bytes(CACHE_BYTES)
+        .block_bytes(4096)
+        .compression(Compression::None)
+        .background(true);
+    if merging != Merging::Nothing {
+        options = options.operator(Arc::new(Operator(merging)));
+    }
     Ok(Box::new(Ats(DiskStore::open(folder, options)?)))
 }
 
@@ -107,11 +106,7 @@ impl Engine for Ats {
     }
 
     fn scan(&self, from: &[u8], count: usize, see: &mut dyn FnMut(&[u8], &[u8])) -> Outcome<()> {
-        let range = KeyRange {
-            low: Some(from),
-            high: None,
-        };
-        let mut rows = self.0.scan(range, Direction::Up)?;
+        let mut rows = self.0.scan_lending(from.., Direction::Up)?;
         for _ in 0..count {
             let Some((key, value)) = rows.next()? else {
                 break;

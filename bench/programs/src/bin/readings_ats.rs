@@ -36,7 +36,7 @@ fn time((row, (_, value)): (Row, Total)) -> (u64, i64) {
 impl Readings {
     fn open(path: &Path) -> Result<Self, Error> {
         let add = |a: Total, b: Total| (a.0 + b.0, a.1 + b.1);
-        DiskMap::open_merging(path, Options::default(), "add", 1, add).map(Readings)
+        DiskMap::open_merging(path, Options::new(), "add", 1, add).map(Readings)
     }
 
     fn add(&self, readings: &[Reading]) -> Result<(), Error> {

@@ -7,7 +7,6 @@ use crate::output::{bytes, print_json};
 use crate::progress::Bar;
 use ats_disk::offline::KeepOperands;
 use ats_disk::{DiskStore, Info, Options};
-use ats_store::MergeOperator;
 use serde_json::json;
 use std::io::{self, Write};
 use std::path::Path;
@@ -15,16 +14,11 @@ use std::sync::Arc;
 
 pub(super) fn run(directory: &Path, output: Output) -> Result<Outcome, Failure> {
     let failure = || failure_in(directory.display().to_string());
-    // The program has the operator; here, operands stay as they are.
-    let operator = survey(directory)?.operator().map(|(name, version)| {
-        let operator: Arc<dyn MergeOperator> = Arc::new(KeepOperands::new(name, version));
-        operator
-    });
-    let options = Options {
-        create: false,
-        operator,
-        ..Options::default()
-    };
+    let mut options = Options::new().create(false);
+    if let Some((name, version)) = survey(directory)?.operator() {
+        // The program has the operator; here, operands stay as they are.
+        options = options.operator(Arc::new(KeepOperands::new(name, version)));
+    }
     let store = DiskStore::open(directory, options).map_err(failure())?;
     let before = store.info();
     let bar = Bar::new("compacting", output);

@@ -6,7 +6,7 @@ use crate::progress::Bar;
 use ats::terms::salvage::Evidence;
 use ats_disk::offline::{Salvage, Survey};
 use ats_disk::{DiskStore, Error, Options, one_of_several};
-use ats_store::{Direction, KeyRange};
+use ats_store::Direction;
 use std::path::Path;
 
 /// Records that tell whether a store has a table.
@@ -27,13 +27,9 @@ pub(super) fn sample(survey: &Survey, at: &Path, merge: Vec<u8>) -> Evidence {
 }
 
 fn add_first_records(at: &Path, evidence: &mut Evidence) -> Result<(), Error> {
-    let options = Options {
-        create: false,
-        read_only: true,
-        ..Options::default()
-    };
+    let options = Options::new().create(false).read_only(true);
     let store = DiskStore::open(at, options)?;
-    let mut scan = store.scan(KeyRange::default(), Direction::Up)?;
+    let mut scan = store.scan_lending(.., Direction::Up)?;
     for _ in 0..SAMPLE {
         let Some((key, value)) = scan.next()? else {
             break;

@@ -10,7 +10,6 @@ use crate::progress::Bar;
 use ats::terms::{Description, salvage};
 use ats_disk::Options;
 use ats_disk::offline::{self, Fault, KeepOperands, Survey};
-use ats_store::MergeOperator;
 use serde_json::json;
 use std::io::{self, Write};
 use std::path::Path;
@@ -104,12 +103,10 @@ fn find_table(
 
 /// Returns the options of the new store.
 fn options(operator: Option<&(String, u32)>) -> Options {
-    let operator = operator.map(|(name, version)| {
-        let operator: Arc<dyn MergeOperator> = Arc::new(KeepOperands::new(name, *version));
-        operator
-    });
-    Options {
-        operator,
-        ..Options::default()
+    match operator {
+        Some((name, version)) => {
+            Options::new().operator(Arc::new(KeepOperands::new(name, *version)))
+        }
+        None => Options::new(),
     }
 }

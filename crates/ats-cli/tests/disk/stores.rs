@@ -27,12 +27,10 @@ impl MergeOperator for Append {
 }
 
 fn options() -> Options {
-    Options {
-        operator: Some(Arc::new(Append)),
-        block_bytes: 100,
-        background: false,
-        ..Options::default()
-    }
+    Options::new()
+        .operator(Arc::new(Append))
+        .block_bytes(100)
+        .background(false)
 }
 
 fn open(path: &Path) -> DiskStore {

@@ -7,7 +7,7 @@ use ats::terms::{
     TermHost, Workspace, Zeros,
 };
 use ats_disk::{BagStore, DiskStore, Options};
-use ats_store::{Direction, KeyRange, MayBlock, MergeOperator, StoreHandle};
+use ats_store::{Direction, KeyRange, MayBlock, StoreHandle};
 use ats_term::{Term, etf, order};
 use std::fs;
 use std::ops::ControlFlow;
@@ -37,13 +37,10 @@ fn description(table_type: TableType, key_position: usize, merge: &str) -> Descr
 }
 
 fn store(path: &Path, description: &Description) -> DiskStore {
-    let merge = ObjectMerge::of(description);
-    let options = Options {
-        operator: merge.map(|merge| Arc::new(merge) as Arc<dyn MergeOperator>),
-        block_bytes: 100,
-        background: false,
-        ..Options::default()
-    };
+    let mut options = Options::new().block_bytes(100).background(false);
+    if let Some(merge) = ObjectMerge::of(description) {
+        options = options.operator(Arc::new(merge));
+    }
     DiskStore::open(path, options).expect("opened")
 }
 
@@ -228,13 +225,8 @@ fn what_is_saved_of_a_table_is_a_table() {
         assert_eq!(code(&ats(&["disk", "verify"], &[&target])), 0);
         // The store has the operator of the table.
         let opened = store(&target, &table);
-        let mut scan = opened
-            .scan(KeyRange::default(), Direction::Up)
-            .expect("begun");
-        let mut records = 0;
-        while scan.next().expect("readable").is_some() {
-            records += 1;
-        }
+        let records: Result<Vec<_>, _> = opened.scan(..).collect();
+        let records = records.expect("readable").len() as i64;
         let objects = match table_type.is_bag() && !table_type.is_distinct_bag() {
             true => 2 * RECORDS,
             false => RECORDS,

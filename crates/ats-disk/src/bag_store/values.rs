@@ -4,7 +4,7 @@ use super::identity::{push_value, split_values};
 use super::layout::{Record, end_of};
 use crate::blocking;
 use crate::error::Error;
-use crate::read::{Scan, Snapshot};
+use crate::read::{LendingScan, Snapshot};
 use ats_store::store::Visit;
 use ats_store::{Direction, KeyRange, MayBlock};
 use std::ops::ControlFlow;
@@ -142,7 +142,7 @@ impl KeyValues {
         mut self,
         may_block: Option<MayBlock>,
         key: &[u8],
-        scan: impl FnOnce(KeyRange<'_>) -> Result<Scan, Error>,
+        scan: impl FnOnce(KeyRange<'_>) -> Result<LendingScan, Error>,
     ) -> Result<Self, Error> {
         self.begin(key);
         let mut scan = with_records_of(key, scan)?;
@@ -182,7 +182,7 @@ pub(super) fn scan(
         low: low.as_deref(),
         high: high.as_deref(),
     };
-    let mut scan = snapshot.scan(range, direction)?;
+    let mut scan = snapshot.scan_lending(range, direction)?;
     let (mut group, mut values) = (KeyValues::default(), Vec::new());
     while let Some((record_key, bytes)) = scan.advance(may_block)? {
         let record = Record::read(record_key, bytes)?;
@@ -221,7 +221,7 @@ fn bound_of_records(
         low: Some(bound),
         high: None,
     };
-    let mut scan = snapshot.scan(above, Direction::Up)?;
+    let mut scan = snapshot.scan_lending(above, Direction::Up)?;
     if let Some((record_key, bytes)) = scan.advance(may_block)? {
         let key = Record::read(record_key, bytes)?.key();
         if key < bound {

@@ -36,12 +36,12 @@ const RECORDS_PER_STEP: u64 = 4096;
 /// use std::sync::Arc;
 ///
 /// let directory = std::env::temp_dir().join(format!("ats-disk-salvage-{}", std::process::id()));
-/// let store = DiskStore::open(&directory, Options::default())?;
+/// let store = DiskStore::open(&directory, Options::new())?;
 /// store.put(b"apples", b"3")?;
 /// store.close()?;
 ///
 /// std::fs::remove_file(directory.join("manifest")).expect("it was there");
-/// assert!(DiskStore::open(&directory, Options::default()).is_err());
+/// assert!(DiskStore::open(&directory, Options::new()).is_err());
 ///
 /// let survey = Survey::new(Arc::new(RealFs), &directory)?;
 /// let mut salvage = Salvage::new(&survey)?;

@@ -200,7 +200,7 @@ mod tests {
     }
 
     fn make_store(path: &Path) {
-        let store = DiskStore::open(path, Options::default()).expect("a new store");
+        let store = DiskStore::open(path, Options::new()).expect("a new store");
         store.put(b"key", b"value").expect("written");
         store.close().expect("closed");
     }
@@ -222,7 +222,7 @@ mod tests {
         }
         drop((first, second));
         assert_eq!(names(&folder), ["target"]);
-        let store = DiskStore::open(&target, Options::default()).expect("it is there");
+        let store = DiskStore::open(&target, Options::new()).expect("it is there");
         assert_eq!(store.get(b"key"), Ok(Some(b"value".to_vec())));
         drop(store);
         fs::remove_dir_all(&folder).expect("removed");

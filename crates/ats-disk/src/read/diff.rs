@@ -6,12 +6,13 @@
 //! without a look at its keys, the records of the earlier snapshot in ranges that were deleted
 //! later. Each of these keys is looked up in both.
 
+use super::lending_scan::LendingScan;
 use super::pinned::Pinned;
-use super::scan::Scan;
 use super::snapshot::Snapshot;
 use crate::cursor::{MergeCursor, Source};
 use crate::error::Error;
 use crate::ids::Seq;
+use crate::key_bounds::{HalfOpen, KeyBounds};
 use crate::memtable::MemtableCursor;
 use crate::range_deletes::RangeSet;
 use crate::run_file::{Run, RunFile};
@@ -55,9 +56,9 @@ impl Snapshot {
     ///
     /// # Errors
     /// [`Error::Expired`].
-    pub fn diff(&self, other: &Snapshot, key_range: KeyRange<'_>) -> Result<Option<Diff>, Error> {
+    pub fn diff(&self, other: &Snapshot, keys: impl KeyBounds) -> Result<Option<Diff>, Error> {
         match Arc::ptr_eq(self.pinned().state(), other.pinned().state()) {
-            true => Diff::new(self, other, key_range).map(Some),
+            true => Diff::new(self, other, HalfOpen::new(&keys).as_range()).map(Some),
             false => Ok(None),
         }
     }
@@ -234,7 +235,7 @@ struct DeletedKeys {
     pinned: Arc<Pinned>,
     /// The ranges that are still to be walked, the last first.
     ranges: Vec<(Vec<u8>, Option<Vec<u8>>)>,
-    scan: Option<Scan>,
+    scan: Option<LendingScan>,
     key: Option<Vec<u8>>,
 }
 
@@ -277,7 +278,7 @@ impl DeletedKeys {
                 high: high.as_deref(),
             };
             let pinned = Arc::clone(&self.pinned);
-            self.scan = Some(Scan::new(pinned, range, Direction::Up)?);
+            self.scan = Some(LendingScan::new(pinned, range, Direction::Up)?);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The median of the records of a snapshot.
 
+use super::lending_scan::LendingScan;
 use super::pinned::Pinned;
-use super::scan::Scan;
 use crate::error::Error;
 use crate::median::{FEW, Median};
 use crate::state::Version;
@@ -38,13 +38,16 @@ pub(crate) fn median(
         Some(median) => Ok(Some(median.bound)),
         None => median_of_few(
             may_block,
-            Scan::new(Arc::clone(pinned), key_range, Direction::Up)?,
+            LendingScan::new(Arc::clone(pinned), key_range, Direction::Up)?,
         ),
     }
 }
 
 /// Returns the key in the middle of the first records of a walk.
-fn median_of_few(may_block: Option<MayBlock>, mut scan: Scan) -> Result<Option<Vec<u8>>, Error> {
+fn median_of_few(
+    may_block: Option<MayBlock>,
+    mut scan: LendingScan,
+) -> Result<Option<Vec<u8>>, Error> {
     let mut keys = Vec::new();
     while keys.len() < 2 * FEW {
         match scan.advance(may_block) {

@@ -77,6 +77,15 @@ impl Pinned {
         }
     }
 
+    /// Pins this moment for a scan, which expires as a snapshot does.
+    pub(crate) fn for_scan(state: &Arc<State>) -> Arc<Self> {
+        let pinned = Arc::new(Pinned::new(Arc::clone(state)));
+        if state.options.snapshot_age.is_some() {
+            pinned.watch();
+        }
+        pinned
+    }
+
     /// Sets the number of the program that holds it.
     pub(super) fn set_holder(&self, holder: u64) {
         self.holder.store(holder, Ordering::Relaxed);

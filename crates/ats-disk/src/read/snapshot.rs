@@ -1,10 +1,12 @@
 //! Snapshots: the store as it was at a moment.
 
+use super::lending_scan::LendingScan;
 use super::median::median;
 use super::pinned::Pinned;
 use super::scan::Scan;
 use super::{ReadPoint, get_in};
 use crate::error::Error;
+use crate::key_bounds::{HalfOpen, KeyBounds};
 use crate::state::State;
 use crate::state::expiry::{Ending, Pin};
 use ats_store::{Direction, KeyRange, MayBlock};
@@ -19,7 +21,7 @@ use std::time::Duration;
 /// ```
 /// # use ats_disk::{DiskStore, Options};
 /// # let directory = std::env::temp_dir().join(format!("ats-disk-snapshot-{}", std::process::id()));
-/// # let store = DiskStore::open(&directory, Options::default())?;
+/// # let store = DiskStore::open(&directory, Options::new())?;
 /// store.put(b"pear", b"40")?;
 /// let snapshot = store.snapshot();
 /// store.put(b"pear", b"45")?;
@@ -147,7 +149,7 @@ impl Snapshot {
         may_block: Option<MayBlock>,
         weigh: &dyn Fn(&[u8]) -> usize,
     ) -> Result<usize, Error> {
-        let mut scan = self.scan(KeyRange::default(), Direction::Up)?;
+        let mut scan = self.scan_lending(.., Direction::Up)?;
         let mut sum = 0;
         while let Some((_, value)) = scan.advance(may_block)? {
             sum += weigh(value);
@@ -161,16 +163,16 @@ impl Snapshot {
     ///
     /// # Errors
     /// The errors of [`get`](Snapshot::get).
-    pub fn median(&self, key_range: KeyRange<'_>) -> Result<Option<Vec<u8>>, Error> {
-        self.find_median(Some(MayBlock::here()), key_range)
+    pub fn median(&self, keys: impl KeyBounds) -> Result<Option<Vec<u8>>, Error> {
+        self.find_median(Some(MayBlock::here()), HalfOpen::new(&keys).as_range())
     }
 
     /// Like [`median`](Snapshot::median), but does not block.
     ///
     /// # Errors
     /// The errors of [`get`](Snapshot::get), and [`Error::WouldBlock`].
-    pub fn try_median(&self, key_range: KeyRange<'_>) -> Result<Option<Vec<u8>>, Error> {
-        self.find_median(None, key_range)
+    pub fn try_median(&self, keys: impl KeyBounds) -> Result<Option<Vec<u8>>, Error> {
+        self.find_median(None, HalfOpen::new(&keys).as_range())
     }
 
     /// Returns a median of a range, and blocks only if it may.
@@ -186,11 +188,22 @@ impl Snapshot {
         }
     }
 
-    /// Returns a walk over the records of a range.
+    /// Iterates over the records of a range.
+    pub fn scan(&self, keys: impl KeyBounds) -> Scan {
+        Scan::new(Arc::clone(&self.pinned), &keys)
+    }
+
+    /// Returns a walk over the records of a range in one direction. It lends each record and copies
+    /// none.
     ///
     /// # Errors
     /// The errors of [`get`](Snapshot::get).
-    pub fn scan(&self, key_range: KeyRange<'_>, direction: Direction) -> Result<Scan, Error> {
-        Scan::new(Arc::clone(&self.pinned), key_range, direction)
+    pub fn scan_lending(
+        &self,
+        keys: impl KeyBounds,
+        direction: Direction,
+    ) -> Result<LendingScan, Error> {
+        let range = HalfOpen::new(&keys);
+        LendingScan::new(Arc::clone(&self.pinned), range.as_range(), direction)
     }
 }

@@ -1,6 +1,6 @@
 //! Snapshots as stores that nothing changes.
 
-use super::scan::Scan;
+use super::lending_scan::LendingScan;
 use super::snapshot::Snapshot;
 use crate::blocking;
 use crate::error::Error;
@@ -53,14 +53,14 @@ impl SnapshotView for Snapshot {
         direction: Direction,
         visit: &mut Visit<'_>,
     ) -> Result<(), Error> {
-        visit_each(may_block, self.scan(key_range, direction)?, visit)
+        visit_each(may_block, self.scan_lending(key_range, direction)?, visit)
     }
 }
 
 /// Visits the records of a walk until `visit` breaks.
 pub(crate) fn visit_each(
     may_block: Option<MayBlock>,
-    mut scan: Scan,
+    mut scan: LendingScan,
     visit: &mut Visit<'_>,
 ) -> Result<(), Error> {
     while let Some((key, value)) = scan.advance(may_block)? {

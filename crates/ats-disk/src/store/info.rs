@@ -10,7 +10,7 @@ use std::time::Duration;
 /// ```
 /// # use ats_disk::{DiskStore, Options};
 /// # let directory = std::env::temp_dir().join(format!("ats-disk-info-{}", std::process::id()));
-/// # let store = DiskStore::open(&directory, Options::default())?;
+/// # let store = DiskStore::open(&directory, Options::new())?;
 /// store.put(b"pear", b"40")?;
 /// assert_eq!(store.info().memtable_keys, 1);
 /// store.flush()?;

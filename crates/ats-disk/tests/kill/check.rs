@@ -4,7 +4,7 @@ use crate::append::Append;
 use crate::map::Model;
 use crate::operation::{Operation, SHARED, WRITERS, keys, mark, own_keys, random, shared_key};
 use crate::writer::{Report, options};
-use ats_disk::{DiskStore, Options, Scan};
+use ats_disk::{DiskStore, LendingScan};
 use ats_store::{Direction, KeyRange};
 use std::path::Path;
 
@@ -31,7 +31,7 @@ impl Expected {
     }
 }
 
-fn collect(scan: Result<Scan, ats_disk::Error>) -> Records {
+fn collect(scan: Result<LendingScan, ats_disk::Error>) -> Records {
     let mut scan = scan.expect("a scan");
     let mut all = Records::new();
     while let Some((key, value)) = scan.next().expect("scanned") {
@@ -82,10 +82,7 @@ pub(crate) fn check(
     expected: &mut Expected,
     reports: &[Report],
 ) -> usize {
-    let options = Options {
-        background: random((round, "parent")) % 2 == 1,
-        ..options(round + 1)
-    };
+    let options = options(round + 1).background(random((round, "parent")) % 2 == 1);
     let store = DiskStore::open(directory, options).expect("opened");
     let shared = shared_marks(&store);
     for (writer, known) in expected.writers.iter_mut().enumerate() {
@@ -120,7 +117,7 @@ fn check_writer(
         low: Some(&low),
         high: Some(&high),
     };
-    let found = collect(store.scan(range, Direction::Up));
+    let found = collect(store.scan_lending(range, Direction::Up));
     let is_own = |mark: &&Vec<u8>| usize::from(mark[0]) == writer;
     let found_marks: Marks = shared
         .each_ref()
@@ -136,7 +133,7 @@ fn check_writer(
     for key in keys(writer) {
         assert_eq!(store.get(&key), Ok(known.model.get(&key, &Append)));
     }
-    let mut down = collect(store.scan(range, Direction::Down));
+    let mut down = collect(store.scan_lending(range, Direction::Down));
     down.reverse();
     assert!(down == found);
 }

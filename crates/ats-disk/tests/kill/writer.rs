@@ -82,25 +82,23 @@ impl Report {
 /// runs merged all the time.
 pub(crate) fn options(round: u64) -> Options {
     let random = |what: &str, below: u64| random((round, what)) % below;
-    Options {
-        operator: Some(Arc::new(Append)),
-        durability: match random("durability", 4) {
+    Options::new()
+        .operator(Arc::new(Append))
+        .durability(match random("durability", 4) {
             0 => Durability::Always,
             1 => Durability::Interval(Duration::from_millis(2)),
             _ => Durability::System,
-        },
-        memtable_bytes: Some(10_000 << random("memtable", 4)),
-        cache_bytes: Some(100_000),
-        block_bytes: 300,
-        file_bytes: 2_000 << random("file", 4),
-        compression: match random("compression", 2) {
+        })
+        .memtable_bytes(10_000 << random("memtable", 4))
+        .cache_bytes(100_000)
+        .block_bytes(300)
+        .file_bytes(2_000 << random("file", 4))
+        .compression(match random("compression", 2) {
             0 => Compression::None,
             _ => Compression::Lz4,
-        },
-        fan_in: 2 + random("fan-in", 3) as usize,
-        background: true,
-        ..Options::default()
-    }
+        })
+        .fan_in(2 + random("fan-in", 3) as usize)
+        .background(true)
 }
 
 /// Returns `true` if this process is to write.
@@ -159,7 +157,7 @@ fn disturb(store: &DiskStore, round: u64, end: Instant) {
             4 => {
                 let snapshot = store.snapshot();
                 thread::sleep(Duration::from_millis(3));
-                let scan = snapshot.scan(KeyRange::default(), Direction::Up);
+                let scan = snapshot.scan_lending(KeyRange::default(), Direction::Up);
                 let mut scan = scan.expect("a scan");
                 while scan.next().expect("scanned").is_some() {}
             }

@@ -117,25 +117,23 @@ fn op(kind: Kind) -> impl Strategy<Value = Op> {
 
 fn settings(number: u8, kind: Kind) -> Options {
     let tiny = number.is_multiple_of(2);
-    Options {
-        operator: Some(kind.operator()),
-        durability: match number % 3 {
+    Options::new()
+        .operator(kind.operator())
+        .durability(match number % 3 {
             0 => Durability::Always,
             _ => Durability::System,
-        },
-        memtable_bytes: Some(if tiny { 2_000 } else { 20_000 }),
-        cache_bytes: Some(if tiny { 4_000 } else { 1 << 20 }),
-        block_bytes: if tiny { 64 } else { 1024 },
-        file_bytes: if tiny { 500 } else { 5_000 },
-        compression: match number % 5 {
+        })
+        .memtable_bytes(if tiny { 2_000 } else { 20_000 })
+        .cache_bytes(if tiny { 4_000 } else { 1 << 20 })
+        .block_bytes(if tiny { 64 } else { 1024 })
+        .file_bytes(if tiny { 500 } else { 5_000 })
+        .compression(match number % 5 {
             0 => Compression::Lz4,
             _ => Compression::None,
-        },
-        false_positives: [0.01, 0.5, 1.0][usize::from(number % 3)],
-        fan_in: 2 + usize::from(number % 4),
-        background: number % 7 == 3,
-        ..Options::default()
-    }
+        })
+        .false_positives([0.01, 0.5, 1.0][usize::from(number % 3)])
+        .fan_in(2 + usize::from(number % 4))
+        .background(number % 7 == 3)
 }
 
 /// The operations that run on both.
@@ -205,10 +203,22 @@ impl Run {
         let direction = if up { Direction::Up } else { Direction::Down };
         let mut expected = self.model.all(&*self.operator);
         expected.retain(|(key, _)| range.has(key) && !range.is_empty());
-        if !up {
+        if up {
+            let mut scan = self
+                .store
+                .scan(range)
+                .map(|record| record.expect("scanned"));
+            let (mut found, mut last) = (Vec::new(), Vec::new());
+            while let Some(record) = scan.next() {
+                found.push(record);
+                last.extend(scan.next_back());
+            }
+            found.extend(last.into_iter().rev());
+            check_same(&found, &expected, &format!("{range:?} from both ends"));
+        } else {
             expected.reverse();
         }
-        let scan = self.store.scan(range, direction).expect("a scan");
+        let scan = self.store.scan_lending(range, direction).expect("a scan");
         check_same(
             &collect(scan),
             &expected,
@@ -260,7 +270,7 @@ impl Run {
         if let Some((snapshot, model)) = self.snapshots.pop() {
             let expected = model.all(&*self.operator);
             let scan = snapshot
-                .scan(KeyRange::default(), Direction::Up)
+                .scan_lending(KeyRange::default(), Direction::Up)
                 .expect("a scan");
             assert_eq!(collect(scan), expected, "a snapshot");
             for (key, value) in expected {
@@ -299,7 +309,7 @@ fn check_same(found: &[(Vec<u8>, Vec<u8>)], expected: &[(Vec<u8>, Vec<u8>)], wha
     assert_eq!(found.len(), expected.len(), "{what}: number of records");
 }
 
-fn collect(mut scan: ats_disk::Scan) -> Vec<(Vec<u8>, Vec<u8>)> {
+fn collect(mut scan: ats_disk::LendingScan) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut all = Vec::new();
     while let Some((key, value)) = scan.next().expect("scanned") {
         all.push((key.to_vec(), value.to_vec()));

@@ -1,11 +1,11 @@
 //! A bag store as a subject: each value of the model is several values of a key.
 
-use super::disk_store::options;
+use super::disk_store;
 use super::fs::SimFs;
 use super::history::keys;
 use super::model::{Change, apply};
 use super::subject::{Content, Setup, Subject};
-use ats_disk::{BagStore, DiskStore, Error};
+use ats_disk::{BagStore, DiskStore, Error, Options};
 use ats_store::bags::{push_value, split_values};
 use ats_store::{BagValues, Change as Becomes, Direction, KeyRange, MayBlock, Store};
 use std::collections::{BTreeMap, BTreeSet};
@@ -122,6 +122,13 @@ fn keys_of(changes: &[Change]) -> BTreeSet<Vec<u8>> {
     all
 }
 
+/// Returns options without an operator.
+fn options(setup: &Setup, fs: &SimFs) -> Options {
+    let mut options = disk_store::options(setup, fs);
+    options.operator = None;
+    options
+}
+
 impl Subject for BagStore {
     type Snapshot = Box<dyn Store>;
     const FLUSH_SYNCS: bool = true;
@@ -131,20 +138,13 @@ impl Subject for BagStore {
     const PATH: &str = DiskStore::PATH;
 
     fn open(setup: &Setup, fs: &SimFs) -> Result<Self, Error> {
-        let options = ats_disk::Options {
-            operator: None,
-            ..options(setup, fs)
-        };
+        let options = options(setup, fs);
         let store = DiskStore::open(Path::new(Self::PATH), options)?;
         Ok(BagStore::new(store, Arc::new(Bytes), false))
     }
 
     fn open_for_reading(setup: &Setup, fs: &SimFs) -> Result<Option<Self>, Error> {
-        let options = ats_disk::Options {
-            operator: None,
-            read_only: true,
-            ..options(setup, fs)
-        };
+        let options = options(setup, fs).read_only(true);
         match DiskStore::open(Path::new(Self::PATH), options) {
             // The store was never made.
             Err(Error::Missing) => Ok(None),

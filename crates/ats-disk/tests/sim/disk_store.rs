@@ -3,32 +3,30 @@
 use super::fs::SimFs;
 use super::model::{Change, Mixed};
 use super::subject::{Content, Setup, Subject};
-use ats_disk::{Batch, Compression, DiskStore, Durability, Error, Options, Scan, Snapshot};
+use ats_disk::{Batch, Compression, DiskStore, Durability, Error, LendingScan, Options, Snapshot};
 use ats_store::{Direction, KeyRange};
 use std::path::Path;
 use std::sync::Arc;
 
 pub(crate) fn options(setup: &Setup, fs: &SimFs) -> Options {
-    Options {
-        file_system: setup.file_system(fs),
-        operator: Some(Arc::new(Mixed)),
-        durability: Durability::System,
-        memtable_bytes: Some(setup.memtable_bytes),
-        cache_bytes: Some(setup.cache_bytes),
-        block_bytes: setup.block_bytes,
-        file_bytes: setup.file_bytes,
-        compression: match setup.compressed {
+    Options::new()
+        .file_system(setup.file_system(fs))
+        .operator(Arc::new(Mixed))
+        .durability(Durability::System)
+        .memtable_bytes(setup.memtable_bytes)
+        .cache_bytes(setup.cache_bytes)
+        .block_bytes(setup.block_bytes)
+        .file_bytes(setup.file_bytes)
+        .compression(match setup.compressed {
             true => Compression::Lz4,
             false => Compression::None,
-        },
-        false_positives: if setup.filtered { 0.01 } else { 1.0 },
-        fan_in: setup.fan_in,
-        background: false,
-        ..Options::default()
-    }
+        })
+        .false_positives(if setup.filtered { 0.01 } else { 1.0 })
+        .fan_in(setup.fan_in)
+        .background(false)
 }
 
-fn collect(mut scan: Scan) -> Result<Content, Error> {
+fn collect(mut scan: LendingScan) -> Result<Content, Error> {
     let mut content = Vec::new();
     while let Some((key, value)) = scan.next()? {
         content.push((key.to_vec(), value.to_vec()));
@@ -49,10 +47,7 @@ impl Subject for DiskStore {
     }
 
     fn open_for_reading(setup: &Setup, fs: &SimFs) -> Result<Option<Self>, Error> {
-        let options = ats_disk::Options {
-            read_only: true,
-            ..options(setup, fs)
-        };
+        let options = options(setup, fs).read_only(true);
         match DiskStore::open(Path::new(Self::PATH), options) {
             // The store was never made.
             Err(Error::Missing) => Ok(None),
@@ -85,7 +80,7 @@ impl Subject for DiskStore {
     }
 
     fn scan(&self, range: KeyRange<'_>, direction: Direction) -> Result<Content, Error> {
-        collect(DiskStore::scan(self, range, direction)?)
+        collect(DiskStore::scan_lending(self, range, direction)?)
     }
 
     fn snapshot(&self) -> Result<Snapshot, Error> {
@@ -93,7 +88,7 @@ impl Subject for DiskStore {
     }
 
     fn scan_snapshot(snapshot: &Snapshot, direction: Direction) -> Result<Content, Error> {
-        collect(snapshot.scan(KeyRange::default(), direction)?)
+        collect(snapshot.scan_lending(KeyRange::default(), direction)?)
     }
 
     fn get_snapshot(snapshot: &Snapshot, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {

@@ -175,7 +175,7 @@ impl Left<'_> {
         let store = DiskStore::open(path, options).map_err(wrong)?;
         let mut records = BTreeMap::new();
         let mut scan = store
-            .scan(KeyRange::default(), Direction::Up)
+            .scan_lending(KeyRange::default(), Direction::Up)
             .map_err(wrong)?;
         while let Some((key, value)) = scan.next().map_err(wrong)? {
             records.insert(key.to_vec(), value.to_vec());

@@ -200,15 +200,13 @@ fn scan(
 }
 
 fn options() -> Options {
-    Options {
-        operator: Some(Arc::new(Append)),
-        memtable_bytes: Some(2_000),
-        block_bytes: 64,
-        file_bytes: 500,
-        fan_in: 2,
-        background: false,
-        ..Options::default()
-    }
+    Options::new()
+        .operator(Arc::new(Append))
+        .memtable_bytes(2_000)
+        .block_bytes(64)
+        .file_bytes(500)
+        .fan_in(2)
+        .background(false)
 }
 
 proptest! {
@@ -241,10 +239,7 @@ fn changes_depend_on_what_is_there() {
     const THREADS: u64 = 4;
     const CHANGES: u64 = 300;
     let directory = Directory::new();
-    let options = Options {
-        background: true,
-        ..options()
-    };
+    let options = options().background(true);
     let store = AtomicStore::new(open(directory.path(), &options));
     let number = |value: Option<&[u8]>| {
         let bytes = value.map_or([0; 8], |value| value.try_into().expect("a number"));
@@ -336,7 +331,7 @@ fn a_queue_does_not_slow_down() {
     const RECORDS: u32 = 40_000;
     for (end, other) in [(End::First, End::Last), (End::Last, End::First)] {
         let directory = Directory::new();
-        let store = AtomicStore::new(open(directory.path(), &Options::default()));
+        let store = AtomicStore::new(open(directory.path(), &Options::new()));
         for number in 0..RECORDS {
             store
                 .store()
@@ -390,7 +385,7 @@ impl BatchPlan<[u8], Vec<u8>> for Put {
 fn nothing_is_overlooked_at_an_end() {
     const EACH: u32 = 3000;
     let directory = Directory::new();
-    let store = AtomicStore::new(open(directory.path(), &Options::default()));
+    let store = AtomicStore::new(open(directory.path(), &Options::new()));
     let left = AtomicU32::new(2 * EACH);
     let mut taken: Vec<Vec<u8>> = thread::scope(|scope| {
         for producer in 0..2 {
@@ -440,7 +435,7 @@ fn nothing_is_overlooked_at_an_end() {
 #[test]
 fn all_records_are_replaced() {
     let directory = Directory::new();
-    let store = AtomicStore::new(open(directory.path(), &Options::default()));
+    let store = AtomicStore::new(open(directory.path(), &Options::new()));
     put_all(&store, &[b"a", b"b", b"z"]);
     let before = store.freeze();
     let refused = store.replace_all(BLOCK, |visit| {
@@ -462,7 +457,7 @@ fn all_records_are_replaced() {
     );
     assert_eq!(keys(&*before), [b"a", b"b", b"z"]);
     drop((before, store));
-    let store = AtomicStore::new(open(directory.path(), &Options::default()));
+    let store = AtomicStore::new(open(directory.path(), &Options::new()));
     assert_eq!(keys(&store), [b"b", b"m"]);
 }
 

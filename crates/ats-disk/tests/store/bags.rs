@@ -278,14 +278,12 @@ fn run(store: &dyn Store, op: &Op) -> String {
 }
 
 fn options() -> Options {
-    Options {
-        memtable_bytes: Some(2_000),
-        block_bytes: 64,
-        file_bytes: 500,
-        fan_in: 2,
-        background: false,
-        ..Options::default()
-    }
+    Options::new()
+        .memtable_bytes(2_000)
+        .block_bytes(64)
+        .file_bytes(500)
+        .fan_in(2)
+        .background(false)
 }
 
 fn bags(directory: &Path, has_shared: bool) -> BagStore {
@@ -375,10 +373,7 @@ fn threads_change_the_same_keys() {
     const THREADS: usize = 4;
     const VALUES: usize = 400;
     let directory = Directory::new();
-    let options = Options {
-        background: true,
-        ..options()
-    };
+    let options = options().background(true);
     let store = BagStore::new(open(directory.path(), &options), Arc::new(Text), false);
     let (taken, removed) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let name = |thread: usize, number: usize| format!("{}{number}", (b'a' + thread as u8) as char);

@@ -92,17 +92,15 @@ fn calls_that_would_block_change_nothing() {
     const CALLS: u64 = 6_000;
     let directory = Directory::new();
     let waits = Arc::new(AtomicU64::new(0));
-    let options = Options {
-        operator: Some(Arc::new(Append)),
-        file_system: watch_blocking(&waits),
-        memtable_bytes: Some(20_000),
-        cache_bytes: Some(20_000),
-        block_bytes: 256,
-        file_bytes: 10_000,
-        fan_in: 2,
-        background: true,
-        ..Options::default()
-    };
+    let options = Options::new()
+        .operator(Arc::new(Append))
+        .file_system(watch_blocking(&waits))
+        .memtable_bytes(20_000)
+        .cache_bytes(20_000)
+        .block_bytes(256)
+        .file_bytes(10_000)
+        .fan_in(2)
+        .background(true);
     let store = AtomicStore::new(open(directory.path(), &options));
     let (done_at_once, done_later) = (AtomicU64::new(0), AtomicU64::new(0));
     let run = |thread: u64| {
@@ -161,11 +159,7 @@ fn calls_that_would_block_change_nothing() {
 }
 
 fn open_store(directory: &Directory, durability: Durability) -> DiskStore {
-    let options = Options {
-        background: false,
-        durability,
-        ..Options::default()
-    };
+    let options = Options::new().background(false).durability(durability);
     open(directory.path(), &options)
 }
 
@@ -202,11 +196,9 @@ fn what_is_in_memory_is_read_and_what_is_on_disk_is_not() {
     assert_eq!(get_at_once(&store, b"k"), Ok(Some(b"v".to_vec())));
     store.close().expect("closed");
     // The file system of this store cannot tell which bytes are in memory.
-    let options = Options {
-        file_system: watch_blocking(&Arc::default()),
-        background: false,
-        ..Options::default()
-    };
+    let options = Options::new()
+        .file_system(watch_blocking(&Arc::default()))
+        .background(false);
     let store = open(directory.path(), &options);
     for would_block in [true, false] {
         let found = get_at_once(&store, b"k");

@@ -21,7 +21,7 @@ const ACCOUNTS: u8 = 20;
 const EACH: u64 = 1000;
 
 fn all_of(store: &DiskStore) -> Records {
-    let scan = store.scan(KeyRange::default(), Direction::Up);
+    let scan = store.scan_lending(KeyRange::default(), Direction::Up);
     collect(scan.expect("a scan"))
 }
 
@@ -33,12 +33,9 @@ fn copy_of(path: &Path) -> Records {
     assert_eq!(report.unfinished, []);
     assert!(survey.unneeded_files().is_empty());
     drop(survey);
-    let read_only = Options {
-        read_only: true,
-        ..Options::default()
-    };
+    let read_only = Options::new().read_only(true);
     let read = all_of(&open(path, &read_only));
-    let store = open(path, &Options::default());
+    let store = open(path, &Options::new());
     assert_eq!(all_of(&store), read);
     store.close().expect("closed");
     read
@@ -55,11 +52,7 @@ fn a_checkpoint_is_a_moment() {
     let directory = Directory::new();
     let store = open(
         &directory.path().join("here"),
-        &Options {
-            memtable_bytes: Some(64 << 10),
-            file_bytes: 32 << 10,
-            ..Options::default()
-        },
+        &Options::new().memtable_bytes(64 << 10).file_bytes(32 << 10),
     );
     for account in 0..2 * ACCOUNTS {
         store.put(&[account], &EACH.to_le_bytes()).expect("written");
@@ -109,11 +102,7 @@ fn unlinkable(directory: &Directory) -> DiskStore {
         Call::Link if path.starts_with(&from) => Err(io::ErrorKind::CrossesDevices.into()),
         _ => Ok(()),
     });
-    let options = Options {
-        background: false,
-        file_system,
-        ..Options::default()
-    };
+    let options = Options::new().background(false).file_system(file_system);
     open(&here, &options)
 }
 
@@ -148,7 +137,7 @@ fn only_what_is_new_is_copied() {
     };
     let expected = records(&[(b"a", b"1"), (b"b", b"2")]);
     // A store that goes on from a checkpoint writes other files with the numbers of the source.
-    let other = open(&at("first"), &Options::default());
+    let other = open(&at("first"), &Options::new());
     other.put(b"c", b"3").expect("written");
     other.flush().expect("flushed");
     assert_eq!(since("third", "first"), Err(Error::Locked));
@@ -169,7 +158,7 @@ fn two_histories_are_not_mixed() {
     store.put(b"a", b"1").expect("written");
     store.flush().expect("flushed");
     store.checkpoint(&at("first")).expect("made");
-    let other = open(&at("first"), &Options::default());
+    let other = open(&at("first"), &Options::new());
     for (store, value) in [(&store, b"2"), (&other, b"3")] {
         store.put(b"b", value).expect("written");
         store.flush().expect("flushed");
@@ -212,11 +201,7 @@ fn journals_stay_until_they_are_linked() {
             None => Ok(()),
         }
     });
-    let options = Options {
-        background: false,
-        file_system,
-        ..Options::default()
-    };
+    let options = Options::new().background(false).file_system(file_system);
     let here = directory.path().join("here");
     let store = open(&here, &options);
     store.put(b"a", b"1").expect("written");
@@ -255,8 +240,8 @@ fn what_fails_leaves_nothing() {
 fn no_checkpoint_is_below_a_store() {
     let directory = Directory::new();
     let at = |name: &str| directory.path().join(name);
-    let here = open(&at("here"), &Options::default());
-    let other = open(&at("other"), &Options::default());
+    let here = open(&at("here"), &Options::new());
+    let other = open(&at("other"), &Options::new());
     here.put(b"a", b"1").expect("written");
     std::os::unix::fs::symlink(at("other"), at("link")).expect("linked");
     let files = || fs::read_dir(at("other")).expect("it was listed").count();

@@ -14,12 +14,10 @@ use std::thread;
 use std::time::Duration;
 
 fn options() -> Options {
-    Options {
-        operator: Some(Arc::new(Append)),
-        background: false,
-        file_bytes: 1000,
-        ..Options::default()
-    }
+    Options::new()
+        .operator(Arc::new(Append))
+        .background(false)
+        .file_bytes(1000)
 }
 
 fn number(number: u32) -> [u8; 4] {
@@ -94,10 +92,7 @@ fn closing_waits_for_another_thread_that_settles() {
             Ok(())
         }
     };
-    let options = Options {
-        file_system: HookedFs::new(hook),
-        ..options()
-    };
+    let options = options().file_system(HookedFs::new(hook));
     let store = open(directory.path(), &options);
     write(&store);
     thread::scope(|scope| {
@@ -132,11 +127,7 @@ fn a_store_can_be_closed_by_what_shows_the_progress_of_a_merge() {
 fn closing_loses_nothing_that_was_written() {
     for round in 0..20 {
         let directory = Directory::new();
-        let options = Options {
-            background: true,
-            memtable_bytes: Some(1 << 20),
-            ..options()
-        };
+        let options = options().background(true).memtable_bytes(1 << 20);
         let store = open(directory.path(), &options);
         let written = thread::scope(|scope| {
             let writers: Vec<_> = (0..8)

@@ -7,7 +7,7 @@ use ats_disk::{DiskStore, Error, Options};
 #[test]
 fn a_copy_of_the_process_only_reads() {
     let directory = Directory::new();
-    let open = || DiskStore::open(directory.path(), Options::default());
+    let open = || DiskStore::open(directory.path(), Options::new());
     let store = open().expect("a new store");
     store.put(b"key", b"value").expect("written");
     // SAFETY: the copy has one thread, which takes locks that only this thread has taken, and ends

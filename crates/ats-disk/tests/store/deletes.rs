@@ -11,12 +11,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 fn options() -> Options {
-    Options {
-        operator: Some(Arc::new(Append)),
-        background: false,
-        memtable_bytes: Some(1 << 30),
-        ..Options::default()
-    }
+    Options::new()
+        .operator(Arc::new(Append))
+        .background(false)
+        .memtable_bytes(1 << 30)
 }
 
 fn key(number: u32) -> [u8; 4] {
@@ -50,10 +48,7 @@ fn entries(store: &DiskStore) -> u64 {
 #[test]
 fn deletes_and_operands_of_keys_that_no_other_run_has_vanish() {
     let directory = Directory::new();
-    let options = Options {
-        file_bytes: 1000,
-        ..options()
-    };
+    let options = options().file_bytes(1000);
     let store = open(directory.path(), &options);
     load(&store, 0..100);
     for number in 1000..3000 {
@@ -78,20 +73,20 @@ fn walks_pass_deleted_ranges() {
     let reads = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&reads);
     let directory = Directory::new();
-    let options = Options {
-        file_system: HookedFs::new(move |call, _| {
+    let options = options()
+        .file_system(HookedFs::new(move |call, _| {
             counted.fetch_add(usize::from(call == Call::Read), Ordering::Relaxed);
             Ok(())
-        }),
-        cache_bytes: Some(0),
-        ..options()
-    };
+        }))
+        .cache_bytes(0);
     let store = open(directory.path(), &options);
     load(&store, 0..50_000);
     let ends = |expected: Option<(u32, u32)>| {
         let before = reads.load(Ordering::Relaxed);
         let end = |direction| {
-            let mut scan = store.scan(KeyRange::default(), direction).expect("a scan");
+            let mut scan = store
+                .scan_lending(KeyRange::default(), direction)
+                .expect("a scan");
             let record = scan.next().expect("scanned");
             record.map(|(key, _)| u32::from_be_bytes(key.try_into().expect("4 bytes")))
         };
@@ -130,10 +125,7 @@ fn what_was_deleted_is_merged_away() {
     let whole = KeyRange::default();
     for by_range in [true, false] {
         let directory = Directory::new();
-        let options = Options {
-            background: true,
-            ..options()
-        };
+        let options = options().background(true);
         let store = open(directory.path(), &options);
         load(&store, 0..20_000);
         match by_range {

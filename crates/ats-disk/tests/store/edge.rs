@@ -15,17 +15,11 @@ use std::process::Command;
 use std::sync::Arc;
 
 fn options() -> Options {
-    Options {
-        background: false,
-        ..Options::default()
-    }
+    Options::new().background(false)
 }
 
 fn reading() -> Options {
-    Options {
-        read_only: true,
-        ..options()
-    }
+    options().read_only(true)
 }
 
 /// Returns all files of a directory.
@@ -238,11 +232,11 @@ fn a_store_that_is_read_is_left_as_it_is() {
 #[test]
 fn opening_a_store_that_was_closed_writes_nothing() {
     let directory = Directory::new();
-    let store = open(directory.path(), &Options::default());
+    let store = open(directory.path(), &Options::new());
     store.put(b"1", b"v").expect("written");
     store.close().expect("closed");
     let before = content(directory.path());
-    let store = open(directory.path(), &Options::default());
+    let store = open(directory.path(), &Options::new());
     assert_eq!(all(&store).len(), 1);
     assert_eq!(content(directory.path()), before);
     store.close().expect("closed");

@@ -9,11 +9,9 @@ use std::thread;
 const DIRECTIONS: [Direction; 2] = [Direction::Up, Direction::Down];
 
 fn options(background: bool) -> Options {
-    Options {
-        background,
-        memtable_bytes: Some(64 << 10),
-        ..Options::default()
-    }
+    Options::new()
+        .background(background)
+        .memtable_bytes(64 << 10)
 }
 
 fn key(queue: u8, number: u32) -> [u8; 6] {
@@ -32,7 +30,7 @@ fn first(store: &DiskStore, queue: u8, direction: Direction) -> Option<Vec<u8>> 
         low: Some(&low),
         high: Some(&high),
     };
-    let mut scan = store.scan(range, direction).expect("a scan");
+    let mut scan = store.scan_lending(range, direction).expect("a scan");
     let record = scan.next().expect("scanned");
     record.map(|(key, _)| key.to_vec())
 }
@@ -53,7 +51,7 @@ fn is_found(store: &DiskStore, key: &[u8], direction: Direction) -> bool {
         low: Some(&low),
         high: Some(&high),
     };
-    let mut scan = store.scan(range, direction).expect("a scan");
+    let mut scan = store.scan_lending(range, direction).expect("a scan");
     while let Some((other, _)) = scan.next().expect("scanned") {
         if other == key {
             return true;
@@ -133,10 +131,7 @@ fn a_stack_in_the_middle_passes_each_delete_once() {
 fn deleted_ranges_that_are_neighbours_are_passed_once() {
     for memtable_bytes in [64 << 10, 64 << 20] {
         let directory = Directory::new();
-        let options = Options {
-            memtable_bytes: Some(memtable_bytes),
-            ..options(false)
-        };
+        let options = options(false).memtable_bytes(memtable_bytes);
         let store = open(directory.path(), &options);
         fill(&store, 2000);
         for number in 0..2000 {
@@ -171,7 +166,7 @@ fn snapshots_read_what_was_there_before_a_gap() {
         for direction in DIRECTIONS {
             for (snapshot, records) in [(&before, 300), (&empty, 200), (&after, 201)] {
                 let mut scan = snapshot
-                    .scan(KeyRange::default(), direction)
+                    .scan_lending(KeyRange::default(), direction)
                     .expect("a scan");
                 let mut found = 0;
                 while scan.next().expect("scanned").is_some() {

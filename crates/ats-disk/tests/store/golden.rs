@@ -67,13 +67,11 @@ pub(crate) fn files(directory: &Path, prefix: &str) -> Vec<(String, Vec<u8>)> {
 }
 
 pub(crate) fn options() -> Options {
-    Options {
-        operator: Some(Arc::new(Append)),
-        block_bytes: 128,
-        file_bytes: 300,
-        background: false,
-        ..Options::default()
-    }
+    Options::new()
+        .operator(Arc::new(Append))
+        .block_bytes(128)
+        .file_bytes(300)
+        .background(false)
 }
 
 fn key(number: u32) -> Vec<u8> {
@@ -185,7 +183,7 @@ pub(crate) fn check(store: &DiskStore) {
     let expected = model.all(&Append);
     assert_eq!(expected.len(), 55);
     for direction in [Direction::Up, Direction::Down] {
-        let scan = store.scan(KeyRange::default(), direction);
+        let scan = store.scan_lending(KeyRange::default(), direction);
         let mut found = collect(scan.expect("a scan"));
         if direction == Direction::Down {
             found.reverse();
@@ -222,10 +220,7 @@ fn make(directory: &Path) {
             false => Ok(()),
         }
     });
-    let options = Options {
-        file_system,
-        ..options()
-    };
+    let options = options().file_system(file_system);
     fs::create_dir(directory).expect("it is not there");
     let store = open(directory, &options);
     let mut writer = Writer {

@@ -25,11 +25,9 @@ fn too_many_open_files_do_not_end_a_store() {
                 _ => Ok(()),
             }
         };
-        let options = Options {
-            file_system: HookedFs::new(hook),
-            background: false,
-            ..Options::default()
-        };
+        let options = Options::new()
+            .file_system(HookedFs::new(hook))
+            .background(false);
         let store = open(directory.path(), &options);
         let write = |value: &[u8]| {
             for key in 0..100_u8 {
@@ -55,7 +53,7 @@ fn too_many_open_files_do_not_end_a_store() {
         store.compact().expect("compacted");
         write(b"4");
         store.close().expect("closed");
-        let store = open(directory.path(), &Options::default());
+        let store = open(directory.path(), &Options::new());
         assert!(all(&store).iter().all(|(_, value)| value == b"4"));
     }
 }

@@ -11,11 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 fn options() -> Options {
-    Options {
-        operator: Some(Arc::new(Append)),
-        background: false,
-        ..Options::default()
-    }
+    Options::new().operator(Arc::new(Append)).background(false)
 }
 
 #[test]
@@ -67,10 +63,8 @@ fn what_is_too_long_is_refused() {
 #[test]
 fn operands_need_an_operator() {
     let directory = Directory::new();
-    let options = Options {
-        operator: None,
-        ..options()
-    };
+    let mut options = options();
+    options.operator = None;
     let store = open(directory.path(), &options);
     assert_eq!(store.merge(b"k", b"v"), Err(Error::NoOperator));
     let mut batch = Batch::new();
@@ -112,13 +106,11 @@ fn what_is_lent_can_be_compared_with_other_keys() {
 #[test]
 fn long_values_and_long_batches_are_kept() {
     let directory = Directory::new();
-    let options = Options {
-        memtable_bytes: Some(1 << 20),
-        block_bytes: 1000,
-        file_bytes: 100_000,
-        cache_bytes: Some(200_000),
-        ..options()
-    };
+    let options = options()
+        .memtable_bytes(1 << 20)
+        .block_bytes(1000)
+        .file_bytes(100_000)
+        .cache_bytes(200_000);
     let store = open(directory.path(), &options);
     let value = |number: u8| vec![number; 700_000 + usize::from(number)];
     let mut batch = Batch::new();
@@ -158,10 +150,10 @@ fn walks_go_on_when_the_store_is_left() {
             store.flush().expect("flushed");
         }
     }
-    let up = store.scan(KeyRange::default(), Direction::Up);
+    let up = store.scan_lending(KeyRange::default(), Direction::Up);
     let snapshot = store.snapshot();
     drop(store);
-    let down = snapshot.scan(KeyRange::default(), Direction::Down);
+    let down = snapshot.scan_lending(KeyRange::default(), Direction::Down);
     // Another store removes the files that they read.
     let other = open(directory.path(), &options());
     for number in 0..100_u8 {
@@ -214,10 +206,7 @@ fn after_a_failed_sync_a_store_is_read_only() {
         }
     });
     let directory = Directory::new();
-    let options = Options {
-        file_system,
-        ..options()
-    };
+    let options = options().file_system(file_system);
     let store = open(directory.path(), &options);
     store.put(b"before", b"1").expect("written");
     store.sync().expect("synced");

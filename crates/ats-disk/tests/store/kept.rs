@@ -11,17 +11,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 fn options() -> Options {
-    Options {
-        operator: Some(Arc::new(Append)),
-        background: false,
-        file_bytes: 2000,
-        fan_in: 3,
-        ..Options::default()
-    }
+    Options::new()
+        .operator(Arc::new(Append))
+        .background(false)
+        .file_bytes(2000)
+        .fan_in(3)
 }
 
 fn all_of(snapshot: &Snapshot) -> Records {
-    let scan = snapshot.scan(KeyRange::default(), Direction::Up);
+    let scan = snapshot.scan_lending(KeyRange::default(), Direction::Up);
     collect(scan.expect("a scan"))
 }
 
@@ -137,7 +135,7 @@ fn differences_are_those_of_all_records() {
         store.compact().expect("compacted");
         snapshots.push(store.keep_snapshot(None));
         for snapshot in &snapshots {
-            let mut scan = snapshot.scan(KeyRange::default(), Direction::Up);
+            let mut scan = snapshot.scan_lending(KeyRange::default(), Direction::Up);
             let scan = scan.as_mut().expect("a scan");
             assert!(scan.next().is_ok());
         }
@@ -168,11 +166,9 @@ fn shared_files_are_not_read() {
 fn they_end_when_they_are_old() {
     let directory = Directory::new();
     let clock = HookedFs::new(|_, _| Ok(()));
-    let options = Options {
-        file_system: Arc::clone(&clock) as Arc<dyn ats_disk::fs::FileSystem>,
-        snapshot_age: Some(Duration::from_secs(1)),
-        ..options()
-    };
+    let options = options()
+        .file_system(Arc::clone(&clock) as Arc<dyn ats_disk::fs::FileSystem>)
+        .snapshot_age(Duration::from_secs(1));
     let store = open(directory.path(), &options);
     store.put(b"key", b"old").expect("written");
     let minute = store.keep_snapshot(Some(Duration::from_secs(60)));
@@ -204,10 +200,7 @@ fn they_end_when_they_are_old() {
 #[test]
 fn threads_find_out_that_they_are_old() {
     let directory = Directory::new();
-    let options = Options {
-        background: true,
-        ..options()
-    };
+    let options = options().background(true);
     let store = open(directory.path(), &options);
     store.put(b"key", b"old").expect("written");
     let snapshot = store.keep_snapshot(Some(Duration::from_millis(20)));
@@ -217,10 +210,7 @@ fn threads_find_out_that_they_are_old() {
 #[test]
 fn the_oldest_end_when_all_hold_too_much() {
     let directory = Directory::new();
-    let options = Options {
-        snapshot_memory: 1 << 20,
-        ..options()
-    };
+    let options = options().snapshot_memory(1 << 20);
     let store = open(directory.path(), &options);
     let snapshots: Vec<_> = (0..20_u8)
         .map(|round| {

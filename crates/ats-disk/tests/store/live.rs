@@ -17,11 +17,7 @@ fn a_live_survey_sees_a_moment() {
     let directory = Directory::new();
     let store = open(
         directory.path(),
-        &Options {
-            memtable_bytes: Some(16 << 10),
-            file_bytes: 8 << 10,
-            ..Options::default()
-        },
+        &Options::new().memtable_bytes(16 << 10).file_bytes(8 << 10),
     );
     let write = |value: u64| {
         let mut batch = Batch::new();

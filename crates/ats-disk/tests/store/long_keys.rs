@@ -15,11 +15,9 @@ use std::sync::Arc;
 const BYTES: usize = 20_000;
 
 fn options() -> Options {
-    Options {
-        background: false,
-        file_bytes: 3 * BYTES as u64,
-        ..Options::default()
-    }
+    Options::new()
+        .background(false)
+        .file_bytes(3 * BYTES as u64)
 }
 
 /// Returns a long key. The bytes that tell it from others are at its beginning, or at its end.
@@ -60,7 +58,7 @@ fn check(store: &DiskStore, expected: &Records) {
             low: Some(key),
             high: None,
         };
-        let mut scan = store.scan(range, Direction::Up).expect("a scan");
+        let mut scan = store.scan_lending(range, Direction::Up).expect("a scan");
         let found = scan.next().expect("scanned").map(|(key, _)| key.to_vec());
         assert!(found.as_ref() == Some(key), "another key");
     }
@@ -107,13 +105,7 @@ fn a_merge_of_long_keys_goes_on_after_the_process_ended() {
         for files in [2, 3, 5, 9] {
             let directory = Directory::new();
             let (file_system, files_left) = interrupting();
-            let store = open(
-                directory.path(),
-                &Options {
-                    file_system,
-                    ..options()
-                },
-            );
+            let store = open(directory.path(), &options().file_system(file_system));
             write(&store, at_end);
             let expected = all(&store);
             files_left.store(files, std::sync::atomic::Ordering::Relaxed);

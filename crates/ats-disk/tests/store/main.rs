@@ -37,8 +37,7 @@ mod snapshots;
 mod threads;
 mod writers;
 
-use ats_disk::{DiskStore, MayBlock, Options, Scan};
-use ats_store::{Direction, KeyRange};
+use ats_disk::{DiskStore, LendingScan, MayBlock, Options};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use std::thread;
@@ -53,7 +52,7 @@ fn open(directory: &Path, options: &Options) -> DiskStore {
 }
 
 /// Returns all records that a walk comes to.
-fn collect(mut scan: Scan) -> Records {
+fn collect(mut scan: LendingScan) -> Records {
     let mut all = Records::new();
     while let Some((key, value)) = scan.next().expect("scanned") {
         all.push((key.to_vec(), value.to_vec()));
@@ -63,8 +62,8 @@ fn collect(mut scan: Scan) -> Records {
 
 /// Returns all records of a store.
 fn all(store: &DiskStore) -> Records {
-    let scan = store.scan(KeyRange::default(), Direction::Up);
-    collect(scan.expect("a scan"))
+    let records: Result<_, _> = store.scan(..).collect();
+    records.expect("scanned")
 }
 
 /// Returns a number that looks random, always the same for these.

@@ -14,7 +14,7 @@ fn search(snapshot: &Snapshot, is_below: impl Fn(&[u8]) -> bool) -> (Option<Vec<
             high: high.as_deref(),
         };
         let Some(median) = snapshot.median(range).expect("read") else {
-            let scan = snapshot.scan(
+            let scan = snapshot.scan_lending(
                 KeyRange {
                     low: Some(&low),
                     high: None,
@@ -30,7 +30,9 @@ fn search(snapshot: &Snapshot, is_below: impl Fn(&[u8]) -> bool) -> (Option<Vec<
             low: Some(&median),
             high: high.as_deref(),
         };
-        let mut scan = snapshot.scan(behind, Direction::Up).expect("a scan");
+        let mut scan = snapshot
+            .scan_lending(behind, Direction::Up)
+            .expect("a scan");
         match scan.next().expect("scanned") {
             None => high = Some(median),
             Some((key, _)) => {
@@ -59,12 +61,10 @@ fn key(number: u64) -> Vec<u8> {
 fn bisecting_comes_to_the_place_that_a_walk_comes_to() {
     for (records, rounds) in [(0, 1), (1, 1), (40, 1), (3000, 1), (3000, 4)] {
         let directory = Directory::new();
-        let options = Options {
-            background: false,
-            block_bytes: 256,
-            file_bytes: 8 << 10,
-            ..Options::default()
-        };
+        let options = Options::new()
+            .background(false)
+            .block_bytes(256)
+            .file_bytes(8 << 10);
         let store = open(directory.path(), &options);
         for round in 0..rounds {
             for number in 0..records {

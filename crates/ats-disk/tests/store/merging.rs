@@ -52,11 +52,9 @@ impl MergeOperator for Fussy {
 }
 
 fn options(is_mended: bool) -> Options {
-    Options {
-        operator: Some(Arc::new(Fussy { is_mended })),
-        background: false,
-        ..Options::default()
-    }
+    Options::new()
+        .operator(Arc::new(Fussy { is_mended }))
+        .background(false)
 }
 
 const KEYS: [&[u8]; 5] = [
@@ -79,7 +77,9 @@ fn check(store: &DiskStore, value: &[u8]) {
         assert_eq!(store.snapshot().get(key), expected);
     }
     for direction in [Direction::Up, Direction::Down] {
-        let mut scan = store.scan(KeyRange::default(), direction).expect("a scan");
+        let mut scan = store
+            .scan_lending(KeyRange::default(), direction)
+            .expect("a scan");
         let (mut failed, mut found) = (0, 0);
         loop {
             match scan.next() {
@@ -177,11 +177,7 @@ fn many_operands_of_a_key_are_read_at_once() {
     // Much more than it should take, since tests are not optimised.
     const MOST: Duration = Duration::from_millis(50);
     let directory = Directory::new();
-    let options = Options {
-        operator: Some(Arc::new(Append)),
-        background: false,
-        ..Options::default()
-    };
+    let options = Options::new().operator(Arc::new(Append)).background(false);
     let store = open(directory.path(), &options);
     let check = |store: &DiskStore, count: usize| {
         let times = (0..3).map(|_| {

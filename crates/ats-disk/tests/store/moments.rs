@@ -40,7 +40,7 @@ fn len(store: &AtomicStore) -> u32 {
 fn the_number_of_records_is_that_of_what_is_seen() {
     const RECORDS: u32 = 3000;
     let directory = Directory::new();
-    let store = AtomicStore::new(open(directory.path(), &Options::default()));
+    let store = AtomicStore::new(open(directory.path(), &Options::new()));
     assert_eq!(len(&store), 0);
     let is_removing = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -87,10 +87,7 @@ fn what_is_counted_is_of_one_moment() {
     const RECORDS: u32 = 5000;
     for round in 0..20 {
         let directory = Directory::new();
-        let options = Options {
-            operator: Some(Arc::new(Append)),
-            ..Options::default()
-        };
+        let options = Options::new().operator(Arc::new(Append));
         let store = AtomicStore::new(open(directory.path(), &options));
         for number in 0..RECORDS {
             let key = number.to_be_bytes();
@@ -135,7 +132,7 @@ fn what_is_counted_is_of_one_moment() {
 fn what_is_taken_from_an_end_is_the_outermost() {
     const RECORDS: u32 = 4000;
     let directory = Directory::new();
-    let store = AtomicStore::new(open(directory.path(), &Options::default()));
+    let store = AtomicStore::new(open(directory.path(), &Options::new()));
     let lowest = AtomicU32::new(RECORDS);
     let (taken, seen) = thread::scope(|scope| {
         scope.spawn(|| {

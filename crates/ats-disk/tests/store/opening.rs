@@ -101,10 +101,8 @@ fn another_operator_is_refused() {
         (named("", 1), Some((String::new(), 1))),
         (None, None),
     ] {
-        let options = Options {
-            operator,
-            ..options()
-        };
+        let mut options = options();
+        options.operator = operator;
         let other = Error::OtherOperator {
             stored: Some((String::from("append"), 1)),
             given,
@@ -116,9 +114,10 @@ fn another_operator_is_refused() {
     check(&store);
 
     let plain = Directory::new();
-    let without = || Options {
-        operator: None,
-        ..options()
+    let without = || {
+        let mut options = options();
+        options.operator = None;
+        options
     };
     drop(DiskStore::open(plain.path(), without()).expect("a new store"));
     let other = Error::OtherOperator {
@@ -132,10 +131,7 @@ fn another_operator_is_refused() {
 #[test]
 fn a_store_that_is_not_there_is_missing() {
     let directory = Directory::new();
-    let options = || Options {
-        create: false,
-        ..options()
-    };
+    let options = || options().create(false);
     let open = || DiskStore::open(directory.path(), options());
     assert_eq!(open().err(), Some(Error::Missing));
     assert!(!directory.path().exists());
@@ -145,13 +141,7 @@ fn a_store_that_is_not_there_is_missing() {
     fs::write(&foreign, "").expect("written");
     assert_eq!(open().err(), Some(Error::Missing));
     // Files of others do not matter, and stay.
-    let made = DiskStore::open(
-        directory.path(),
-        Options {
-            create: true,
-            ..options()
-        },
-    );
+    let made = DiskStore::open(directory.path(), options().create(true));
     drop(made.expect("a new store"));
     drop(open().expect("it is there now"));
     assert!(foreign.exists());
@@ -250,7 +240,7 @@ fn a_store_is_open_once() {
 #[test]
 fn a_store_can_be_opened_again_while_a_process_is_begun() {
     let directory = Directory::new();
-    let open = || DiskStore::open(directory.path(), Options::default());
+    let open = || DiskStore::open(directory.path(), Options::new());
     let store = open().expect("opened");
     thread::scope(|scope| {
         let (begun, begins) = io::pipe().expect("a pipe");
@@ -278,10 +268,7 @@ fn a_store_can_be_opened_again_while_a_process_is_begun() {
 #[test]
 fn an_older_manifest_does_no_harm() {
     let directory = Directory::new();
-    let options = || Options {
-        background: false,
-        ..Options::default()
-    };
+    let options = || Options::new().background(false);
     let open = || DiskStore::open(directory.path(), options());
     let manifest = directory.path().join("manifest");
     let store = open().expect("a new store");
@@ -310,10 +297,7 @@ fn an_older_manifest_does_no_harm() {
 #[test]
 fn failed_openings_leave_nothing() {
     let directory = Directory::new();
-    let options = || Options {
-        background: false,
-        ..Options::default()
-    };
+    let options = || Options::new().background(false);
     let open = || DiskStore::open(directory.path(), options());
     let store = open().expect("a new store");
     store.put(b"key", b"value").expect("written");
@@ -340,10 +324,7 @@ fn a_store_is_made_with_files_beside_it() {
         counted.fetch_add(usize::from(is_sync), Ordering::Relaxed);
         Ok(())
     });
-    let options = Options {
-        background: false,
-        ..Options::default()
-    };
+    let options = Options::new().background(false);
     let with = |bytes: &[u8]| {
         let locked = StoreDirectory::make(file_system.clone(), directory.path());
         DiskStore::open_with(

@@ -8,7 +8,7 @@ use std::time::Duration;
 fn options_that_make_no_sense_are_refused_by_name() {
     let directory = Directory::new();
     let refused = |name: &str, change: &dyn Fn(&mut Options)| {
-        let mut options = Options::default();
+        let mut options = Options::new();
         change(&mut options);
         match DiskStore::open(directory.path(), options).err() {
             Some(Error::Option { name: found, .. }) => assert_eq!(found, name),
@@ -37,28 +37,24 @@ fn options_that_make_no_sense_are_refused_by_name() {
 
 #[test]
 fn options_may_have_any_size() {
-    let small = Options {
-        durability: Durability::Interval(Duration::from_nanos(1)),
-        memtable_bytes: Some(1),
-        cache_bytes: Some(0),
-        block_bytes: 1,
-        file_bytes: 1,
-        false_positives: 0.0,
-        fan_in: 2,
-        snapshot_age: Some(Duration::from_nanos(1)),
-        ..Options::default()
-    };
-    let large = Options {
-        durability: Durability::Interval(Duration::MAX),
-        memtable_bytes: Some(usize::MAX),
-        cache_bytes: Some(usize::MAX),
-        block_bytes: usize::MAX,
-        file_bytes: u64::MAX,
-        false_positives: f64::INFINITY,
-        fan_in: usize::MAX,
-        snapshot_age: Some(Duration::MAX),
-        ..Options::default()
-    };
+    let small = Options::new()
+        .durability(Durability::Interval(Duration::from_nanos(1)))
+        .memtable_bytes(1)
+        .cache_bytes(0)
+        .block_bytes(1)
+        .file_bytes(1)
+        .false_positives(0.0)
+        .fan_in(2)
+        .snapshot_age(Duration::from_nanos(1));
+    let large = Options::new()
+        .durability(Durability::Interval(Duration::MAX))
+        .memtable_bytes(usize::MAX)
+        .cache_bytes(usize::MAX)
+        .block_bytes(usize::MAX)
+        .file_bytes(u64::MAX)
+        .false_positives(f64::INFINITY)
+        .fan_in(usize::MAX)
+        .snapshot_age(Duration::MAX);
     for options in [small, large] {
         let directory = Directory::new();
         let open = || DiskStore::open(directory.path(), options.clone()).expect("opened");

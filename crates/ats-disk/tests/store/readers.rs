@@ -35,16 +35,14 @@ impl MergeOperator for Sum {
 
 /// Options with which much happens while little is written.
 fn options() -> Options {
-    Options {
-        operator: Some(Arc::new(Sum)),
-        memtable_bytes: Some(20_000),
-        cache_bytes: Some(100_000),
-        block_bytes: 256,
-        file_bytes: 4_000,
-        fan_in: 2,
-        background: true,
-        ..Options::default()
-    }
+    Options::new()
+        .operator(Arc::new(Sum))
+        .memtable_bytes(20_000)
+        .cache_bytes(100_000)
+        .block_bytes(256)
+        .file_bytes(4_000)
+        .fan_in(2)
+        .background(true)
 }
 
 /// Runs these functions again and again, each in a thread, until enough has happened in the store.
@@ -135,7 +133,9 @@ fn transfers_keep_their_sum() {
             0 => Direction::Up,
             _ => Direction::Down,
         };
-        let scan = store.scan(KeyRange::default(), direction).expect("a scan");
+        let scan = store
+            .scan_lending(KeyRange::default(), direction)
+            .expect("a scan");
         assert_eq!(total(&collect(scan)), i64::from(ACCOUNTS) * EACH);
     };
     let take_snapshot = |_: u64| {
@@ -149,7 +149,7 @@ fn transfers_keep_their_sum() {
         };
         let before = read();
         assert_eq!(total(&before), i64::from(ACCOUNTS) * EACH);
-        let scan = snapshot.scan(KeyRange::default(), Direction::Up);
+        let scan = snapshot.scan_lending(KeyRange::default(), Direction::Up);
         assert_eq!(collect(scan.expect("a scan")), before);
         thread::yield_now();
         assert_eq!(read(), before);
@@ -163,7 +163,7 @@ fn transfers_keep_their_sum() {
     scan(0);
     drop(store);
     let store = open(directory.path(), &options());
-    let scan = store.scan(KeyRange::default(), Direction::Down);
+    let scan = store.scan_lending(KeyRange::default(), Direction::Down);
     let records = collect(scan.expect("a scan"));
     assert_eq!(total(&records), i64::from(ACCOUNTS) * EACH);
 }
@@ -273,7 +273,7 @@ fn walks_find_what_is_there_throughout() {
             0 => Direction::Up,
             _ => Direction::Down,
         };
-        let mut found = collect(store.scan(range, direction).expect("a scan"));
+        let mut found = collect(store.scan_lending(range, direction).expect("a scan"));
         if direction == Direction::Down {
             found.reverse();
         }

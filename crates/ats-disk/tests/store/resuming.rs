@@ -14,13 +14,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 fn options(file_bytes: u64) -> Options {
-    Options {
-        operator: Some(Arc::new(Append)),
-        background: false,
-        block_bytes: 256,
-        file_bytes,
-        ..Options::default()
-    }
+    Options::new()
+        .operator(Arc::new(Append))
+        .background(false)
+        .block_bytes(256)
+        .file_bytes(file_bytes)
 }
 
 fn key(number: u32) -> Vec<u8> {
@@ -72,10 +70,7 @@ pub(crate) fn interrupting() -> (Arc<HookedFs>, Arc<AtomicU32>) {
 /// Returns a store of which a merge was begun, in which so many files could be made.
 fn make_interrupted(directory: &Path, files: u32, with_deletes: bool) -> Records {
     let (file_system, files_left) = interrupting();
-    let options = Options {
-        file_system,
-        ..options(1000)
-    };
+    let options = options(1000).file_system(file_system);
     let store = open(directory, &options);
     // The merge makes more files than any test lets it make, beside those that it takes as they
     // are.

@@ -10,11 +10,7 @@ use std::thread;
 /// Makes a store without threads, whose runs have several files, with the writes of [`load`].
 fn make_loaded() -> (Directory, DiskStore) {
     let directory = Directory::new();
-    let options = Options {
-        background: false,
-        file_bytes: 4000,
-        ..Options::default()
-    };
+    let options = Options::new().background(false).file_bytes(4000);
     let store = open(directory.path(), &options);
     load(&store);
     (directory, store)
@@ -34,10 +30,7 @@ fn load(store: &DiskStore) {
 #[test]
 fn a_store_that_was_loaded_settles_when_told_to() {
     let directory = Directory::new();
-    let options = Options {
-        background: false,
-        ..Options::default()
-    };
+    let options = Options::new().background(false);
     let store = open(directory.path(), &options);
     load(&store);
     assert_eq!(store.work(), Ok(false));
@@ -62,7 +55,7 @@ fn a_store_that_was_loaded_settles_when_told_to() {
 #[test]
 fn a_store_settles_where_writes_pause() {
     let directory = Directory::new();
-    let store = open(directory.path(), &Options::default());
+    let store = open(directory.path(), &Options::new());
     load(&store);
     assert_eq!(store.info().runs.len(), 3);
     let before = all(&store);
@@ -143,12 +136,10 @@ fn a_merge_that_was_broken_off_goes_on_before_newer_runs_are_merged() {
 fn a_store_is_compacted_and_settles_while_others_write() {
     const MOST: u32 = 3_000_000;
     let directory = Directory::new();
-    let options = Options {
-        background: true,
-        memtable_bytes: Some(16 << 10),
-        file_bytes: 16 << 10,
-        ..Options::default()
-    };
+    let options = Options::new()
+        .background(true)
+        .memtable_bytes(16 << 10)
+        .file_bytes(16 << 10);
     let store = open(directory.path(), &options);
     load(&store);
     let is_over = AtomicBool::new(false);

@@ -11,12 +11,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 fn options() -> Options {
-    Options {
-        operator: Some(Arc::new(Append)),
-        background: false,
-        file_bytes: 1000,
-        ..Options::default()
-    }
+    Options::new()
+        .operator(Arc::new(Append))
+        .background(false)
+        .file_bytes(1000)
 }
 
 /// Writes some keys to some runs, and to the memtable.
@@ -31,7 +29,7 @@ fn write(store: &DiskStore, value: &[u8]) {
 }
 
 fn all_of(snapshot: &Snapshot) -> Records {
-    let scan = snapshot.scan(KeyRange::default(), Direction::Up);
+    let scan = snapshot.scan_lending(KeyRange::default(), Direction::Up);
     collect(scan.expect("a scan"))
 }
 
@@ -61,7 +59,7 @@ fn files_are_kept_for_as_long_as_they_are_read() {
 
     // A clone and a walk keep them, too.
     let clone = snapshot.clone();
-    let mut scan = clone.scan(KeyRange::default(), Direction::Down);
+    let mut scan = clone.scan_lending(KeyRange::default(), Direction::Down);
     drop((snapshot, clone));
     assert_eq!(store.work(), Ok(false));
     assert_eq!(store.info().pinned_files, count);
@@ -95,16 +93,14 @@ fn files_are_removed_when_they_are_not_read_any_more() {
 fn snapshots_expire() {
     let directory = Directory::new();
     let clock = HookedFs::new(|_, _| Ok(()));
-    let options = Options {
-        file_system: Arc::clone(&clock) as Arc<dyn ats_disk::fs::FileSystem>,
-        snapshot_age: Some(Duration::from_secs(60)),
-        ..options()
-    };
+    let options = options()
+        .file_system(Arc::clone(&clock) as Arc<dyn ats_disk::fs::FileSystem>)
+        .snapshot_age(Duration::from_secs(60));
     let store = open(directory.path(), &options);
     write(&store, b"old");
     let snapshot = store.snapshot();
     let mut scan = store
-        .scan(KeyRange::default(), Direction::Up)
+        .scan_lending(KeyRange::default(), Direction::Up)
         .expect("a scan");
     assert!(scan.next().is_ok_and(|record| record.is_some()));
     write(&store, b"new");
@@ -130,7 +126,7 @@ fn snapshots_expire() {
     assert_eq!(young.get(b"last"), Ok(Some(b"new".to_vec())));
     pass(11);
     assert_eq!(snapshot.get(b"last"), Err(Error::Expired));
-    let expired = snapshot.scan(KeyRange::default(), Direction::Up);
+    let expired = snapshot.scan_lending(KeyRange::default(), Direction::Up);
     assert_eq!(expired.err(), Some(Error::Expired));
     assert_eq!(young.get(b"last"), Ok(Some(b"new".to_vec())));
     // A snapshot that has expired keeps nothing, although it is there. A scan has its cursors.

@@ -36,11 +36,9 @@ fn a_thread_that_is_bound_opens_a_store_whose_threads_are_not() {
         one.set(first.expect("there are two"));
         sched_setaffinity(None, &one).expect("it is one of those allowed");
         let directory = Directory::new();
-        let options = Options {
-            background: true,
-            durability: Durability::Interval(Duration::from_secs(1)),
-            ..Options::default()
-        };
+        let options = Options::new()
+            .background(true)
+            .durability(Durability::Interval(Duration::from_secs(1)));
         let store = open(directory.path(), &options);
         // Others may run stores, too, whose threads come and go.
         let is_free = || {
@@ -60,10 +58,7 @@ fn a_thread_that_is_bound_opens_a_store_whose_threads_are_not() {
 #[test]
 fn stores_share_threads() {
     let directories: Vec<_> = (0..50).map(|_| Directory::new()).collect();
-    let options = Options {
-        durability: Durability::Interval(Duration::from_millis(5)),
-        ..Options::default()
-    };
+    let options = Options::new().durability(Durability::Interval(Duration::from_millis(5)));
     let stores: Vec<_> = directories
         .iter()
         .map(|directory| open(directory.path(), &options))
@@ -90,11 +85,11 @@ fn stores_share_threads() {
 fn merges_that_give_way_go_on() {
     let count = 3 * available_parallelism().map_or(1, usize::from);
     let directories: Vec<_> = (0..count).map(|_| Directory::new()).collect();
-    let options = |background| Options {
-        background,
-        file_bytes: 20_000,
-        fan_in: 4,
-        ..Options::default()
+    let options = |background| {
+        Options::new()
+            .background(background)
+            .file_bytes(20_000)
+            .fan_in(4)
     };
     for directory in &directories {
         let store = open(directory.path(), &options(false));

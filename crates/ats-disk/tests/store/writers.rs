@@ -36,12 +36,10 @@ fn writers_share_syncs() {
         Ok(())
     });
     let directory = Directory::new();
-    let options = Options {
-        file_system,
-        durability: Durability::Always,
-        background: false,
-        ..Options::default()
-    };
+    let options = Options::new()
+        .file_system(file_system)
+        .durability(Durability::Always)
+        .background(false);
     let store = open(directory.path(), &options);
     thread::scope(|scope| {
         for writer in 0..WRITERS {
@@ -74,10 +72,7 @@ fn writers_share_syncs() {
 #[test]
 fn a_write_can_be_more_durable_than_others() {
     let directory = Directory::new();
-    let options = Options {
-        background: false,
-        ..Options::default()
-    };
+    let options = Options::new().background(false);
     let store = open(directory.path(), &options);
     let batch = batch_of(0, 0);
     let syncs = || store.info().syncs;
@@ -100,11 +95,9 @@ fn a_write_can_be_more_durable_than_others() {
 #[test]
 fn what_was_written_is_synced_at_intervals() {
     let directory = Directory::new();
-    let options = Options {
-        durability: Durability::Interval(Duration::from_millis(5)),
-        background: true,
-        ..Options::default()
-    };
+    let options = Options::new()
+        .durability(Durability::Interval(Duration::from_millis(5)))
+        .background(true);
     let store = open(directory.path(), &options);
     for number in 0..3 {
         let before = store.info().syncs;
@@ -127,11 +120,9 @@ fn a_store_is_closed_while_others_write() {
     const WRITERS: u8 = 3;
     for round in 0..20 {
         let directory = Directory::new();
-        let options = Options {
-            background: round % 2 == 1,
-            memtable_bytes: Some(if round % 3 == 0 { 20_000 } else { 1 << 20 }),
-            ..Options::default()
-        };
+        let options = Options::new()
+            .background(round % 2 == 1)
+            .memtable_bytes(if round % 3 == 0 { 20_000 } else { 1 << 20 });
         let store = open(directory.path(), &options);
         let written: Vec<u32> = thread::scope(|scope| {
             let write = |writer: u8| {
@@ -182,12 +173,10 @@ fn only_journals_that_are_needed_are_synced() {
         Ok(())
     });
     let directory = Directory::new();
-    let options = Options {
-        file_system,
-        durability: Durability::System,
-        background: false,
-        ..Options::default()
-    };
+    let options = Options::new()
+        .file_system(file_system)
+        .durability(Durability::System)
+        .background(false);
     let store = open(directory.path(), &options);
     for number in 0..3 {
         store.write(&batch_of(1, number)).expect("written");
@@ -213,12 +202,10 @@ fn a_flush_ends_while_others_write() {
         Ok(())
     });
     let directory = Directory::new();
-    let options = Options {
-        file_system,
-        memtable_bytes: Some(2_000),
-        background: false,
-        ..Options::default()
-    };
+    let options = Options::new()
+        .file_system(file_system)
+        .memtable_bytes(2_000)
+        .background(false);
     let store = open(directory.path(), &options);
     let start = Instant::now();
     let ended = AtomicBool::new(false);

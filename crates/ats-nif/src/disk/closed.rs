@@ -13,7 +13,6 @@ use ats::terms::{Description, TableType};
 use ats_disk::fs::{RealFs, Sharing};
 use ats_disk::offline::{self, KeepOperands, Salvage, Salvaged, Survey, Temporary};
 use ats_disk::{Error, Options, StoreDirectory, one_of_several};
-use ats_store::MergeOperator;
 use std::io::ErrorKind;
 use std::iter::once;
 use std::ops::ControlFlow;
@@ -173,14 +172,10 @@ pub fn repair(directory: &Path, hint: Option<&DescriptionHint>) -> Result<Repair
     let description = find_description(&survey, hint)?;
     let temporary = Temporary::make(directory, &TABLE_FILES)?;
     let new = temporary.store();
-    let operator = salvage::operator(&description).map(|(name, version)| {
-        let operator: Arc<dyn MergeOperator> = Arc::new(KeepOperands::new(&name, version));
-        operator
-    });
-    let options = Options {
-        operator,
-        ..Options::default()
-    };
+    let mut options = Options::new();
+    if let Some((name, version)) = salvage::operator(&description) {
+        options = options.operator(Arc::new(KeepOperands::new(&name, version)));
+    }
     let files = [(Description::FILE, &description.encode()[..])];
     let go_on = &mut |_| ControlFlow::Continue(());
     let salvaged = offline::salvage(&survey, &new, options, &files, go_on)?;

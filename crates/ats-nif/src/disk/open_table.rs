@@ -20,7 +20,7 @@ use ats::terms::program_merge::{Program, ProgramMerge};
 use ats::terms::{BagValues, Description, ObjectIdentity, ObjectMerge};
 use ats_disk::offline::{Temporary, sync_name};
 use ats_disk::{DiskStore, Error, Info, Snapshot};
-use ats_store::{Direction, KeyRange, MayBlock, Store, StoreHandle};
+use ats_store::{MayBlock, Store, StoreHandle};
 use ats_sync::thread;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -374,6 +374,5 @@ fn check_free(names: &[String], create: bool) -> Result<(), Failure> {
 }
 
 fn has_records(store: &DiskStore) -> Result<bool, Failure> {
-    let mut scan = store.scan(KeyRange::default(), Direction::Up)?;
-    Ok(scan.next()?.is_some())
+    Ok(!store.is_empty()?)
 }

@@ -152,25 +152,27 @@ impl Settings {
         create: bool,
         operator: Option<Arc<dyn MergeOperator>>,
     ) -> Options {
-        let default = Options::default();
-        // Two memtables may be in use at a time, which together take a third of the memory.
-        let memtable_bytes = self.memory.map(|memory| memory / 6);
-        Options {
-            create,
-            operator,
-            durability: self.durability,
-            compression: self.compression,
-            snapshot_age: self.continuation_age,
-            snapshot_memory: self.snapshot_memory,
-            block_bytes: self.block_bytes.unwrap_or(default.block_bytes),
-            memtable_bytes,
-            memtable_keys: self.memtable_keys,
-            // The space reserved for a full disk is as large as a file.
-            file_bytes: memtable_bytes.map_or(default.file_bytes, |bytes| {
-                (bytes as u64).clamp(LEAST_FILE_BYTES, default.file_bytes)
-            }),
-            cache_bytes: self.memory.map(|memory| memory / 3 * 2),
-            ..default
+        let mut options = Options::new()
+            .create(create)
+            .durability(self.durability)
+            .compression(self.compression)
+            .snapshot_memory(self.snapshot_memory);
+        options.operator = operator;
+        options.snapshot_age = self.continuation_age;
+        options.memtable_keys = self.memtable_keys;
+        if let Some(block_bytes) = self.block_bytes {
+            options = options.block_bytes(block_bytes);
         }
+        if let Some(memory) = self.memory {
+            // Two memtables may be in use at a time, which together take a third of the memory.
+            let memtable_bytes = memory / 6;
+            // The space reserved for a full disk is as large as a file.
+            let file_bytes = (memtable_bytes as u64).clamp(LEAST_FILE_BYTES, options.file_bytes);
+            options = options
+                .memtable_bytes(memtable_bytes)
+                .file_bytes(file_bytes)
+                .cache_bytes(memory / 3 * 2);
+        }
+        options
     }
 }

@@ -32,15 +32,13 @@ fn open(
     directory: &Path,
     identity: Option<&Arc<dyn BagValues>>,
 ) -> Result<TableStore, ats_disk::Error> {
-    let options = Options {
-        memtable_bytes: Some(3_000),
-        cache_bytes: Some(20_000),
-        block_bytes: 100,
-        file_bytes: 1_000,
-        fan_in: 2,
-        background: false,
-        ..Options::default()
-    };
+    let options = Options::new()
+        .memtable_bytes(3_000)
+        .cache_bytes(20_000)
+        .block_bytes(100)
+        .file_bytes(1_000)
+        .fan_in(2)
+        .background(false);
     let bag = identity.map(|identity| (Arc::clone(identity), false));
     Ok(TableStore::new(DiskStore::open(directory, options)?, bag))
 }

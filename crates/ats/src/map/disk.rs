@@ -75,7 +75,7 @@ impl<K: Key, V: Value> DiskMap<K, V> {
     /// # Errors
     /// The errors of [`DiskStore::open`].
     pub fn open(directory: impl AsRef<Path>) -> Result<Self, Error> {
-        Self::open_with(directory, Options::default())
+        Self::open_with(directory, Options::new())
     }
 
     /// Opens the map in a directory with options.
@@ -107,13 +107,8 @@ impl<K: Key, V: Value> DiskMap<K, V> {
     where
         V: 'static,
     {
-        let operator = Arc::new(Operator::new(name, version, merge));
-        let operator: Option<Arc<dyn ats_store::MergeOperator>> = Some(operator);
-        let options = Options {
-            operator,
-            ..options
-        };
-        Self::open_with(directory, options)
+        let operator = Operator::new(name, version, merge);
+        Self::open_with(directory, options.operator(Arc::new(operator)))
     }
 
     /// Returns the store of the map, for statistics, syncs and other functions that do not depend
@@ -201,7 +196,7 @@ impl<K: Key, V: Value> DiskMap<K, V> {
     /// # use ats_disk::Options;
     /// # let folder = std::env::temp_dir().join(format!("ats-merge-map-{}", std::process::id()));
     /// let words: DiskMap<String, u64> =
-    ///     DiskMap::open_merging(&folder, Options::default(), "sum", 1, |a, b| a + b)?;
+    ///     DiskMap::open_merging(&folder, Options::new(), "sum", 1, |a, b| a + b)?;
     /// for word in "the cat and the hat".split(' ') {
     ///     words.merge(word, 1)?;
     /// }
@@ -306,13 +301,13 @@ impl<K: Key, V: Value> DiskMap<K, V> {
     /// last item of that end. After bytes that do not have the types of the map, and after values
     /// that cannot be merged, the iterator continues.
     pub fn range(&self, keys: impl KeyBounds<K>) -> DiskIter<K, V> {
-        DiskIter::new(self.store().snapshot(), keys.to_bytes())
+        DiskIter::new(self.store().scan(keys.to_bytes().as_range()))
     }
 
     /// Iterates over the pairs of the keys with a [prefix](KeyPrefix): see
     /// [`range`](DiskMap::range).
     pub fn prefix(&self, prefix: impl KeyPrefix<K>) -> DiskIter<K, V> {
-        DiskIter::new(self.store().snapshot(), of_prefix(&prefix))
+        DiskIter::new(self.store().scan(of_prefix(&prefix).as_range()))
     }
 
     /// Returns the first pair.
@@ -370,7 +365,7 @@ impl<K: Key, V: Value> DiskMap<K, V> {
     /// otherwise.
     ///
     /// # Errors
-    /// The errors of [`DiskStore::scan`].
+    /// The errors of [`DiskStore::get`].
     pub fn len(&self) -> Result<usize, Error> {
         self.store().len()
     }

@@ -111,15 +111,13 @@ fn actions(values: BoxedStrategy<Term>) -> impl Strategy<Value = Vec<Action>> {
 }
 
 fn open(directory: &Directory, operator: &Arc<PortableMerge>) -> DiskStore {
-    let options = Options {
-        operator: Some(Arc::clone(operator) as Arc<dyn MergeOperator>),
-        memtable_bytes: Some(400),
-        block_bytes: 60,
-        file_bytes: 300,
-        fan_in: 2,
-        background: false,
-        ..Options::default()
-    };
+    let options = Options::new()
+        .operator(Arc::clone(operator) as Arc<dyn MergeOperator>)
+        .memtable_bytes(400)
+        .block_bytes(60)
+        .file_bytes(300)
+        .fan_in(2)
+        .background(false);
     DiskStore::open(directory.path(), options).expect("opened")
 }
 
@@ -216,10 +214,7 @@ fn a_store_is_opened_with_its_own_merge() {
         let directory = Directory::new();
         drop(open(&directory, &operator(merge)));
         for other in &merges {
-            let options = Options {
-                operator: Some(operator(other) as Arc<dyn MergeOperator>),
-                ..Options::default()
-            };
+            let options = Options::new().operator(operator(other) as Arc<dyn MergeOperator>);
             let opened = DiskStore::open(directory.path(), options);
             assert_eq!(opened.is_ok(), merge == other, "{merge} as {other}");
         }

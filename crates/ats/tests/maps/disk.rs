@@ -80,13 +80,7 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 fn open(folder: &Folder) -> Result<DiskMap<Key, u64>, Error> {
-    DiskMap::open_merging(
-        folder.path(),
-        Options::default(),
-        "sum",
-        1,
-        u64::wrapping_add,
-    )
+    DiskMap::open_merging(folder.path(), Options::new(), "sum", 1, u64::wrapping_add)
 }
 
 fn check(ops: &[Op]) -> Result<(), Error> {
@@ -343,7 +337,7 @@ fn what_would_not_be_read_is_an_error() -> Result<(), Error> {
     let folder = Folder::new();
     let add = |one: Lucky, other: Lucky| Lucky(one.0 + other.0);
     let map: DiskMap<u8, Lucky> =
-        DiskMap::open_merging(folder.path(), Options::default(), "add", 1, add)?;
+        DiskMap::open_merging(folder.path(), Options::new(), "add", 1, add)?;
     map.put(1, Lucky(1))?;
     for unlucky in [Lucky(13), Lucky(7)] {
         let refusals = [

@@ -151,7 +151,7 @@ impl Cluster {
         let started = runtime.spawn(async move {
             // Calls that the killed node had begun still go on, and have its store open.
             let (log, machine) = loop {
-                match ats_openraft::open(&path, Options::default()).await {
+                match ats_openraft::open(&path, Options::new()).await {
                     Err(Error::Locked) => sleep(Duration::from_millis(10)).await,
                     opened => break opened.expect("opened"),
                 }

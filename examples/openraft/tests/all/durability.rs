@@ -52,15 +52,12 @@ impl Gate {
 async fn open(directory: &Directory) -> (Arc<Gate>, Log, Machine) {
     let gate = Arc::new(Gate::default());
     let before = Arc::clone(&gate);
-    let options = Options {
-        file_system: HookedFs::new(move |call, _| {
-            if call == Call::Sync {
-                before.pass();
-            }
-            Ok(())
-        }),
-        ..Options::default()
-    };
+    let options = Options::new().file_system(HookedFs::new(move |call, _| {
+        if call == Call::Sync {
+            before.pass();
+        }
+        Ok(())
+    }));
     let (log, machine) = ats_openraft::open(directory.path(), options)
         .await
         .expect("opened");

@@ -22,7 +22,7 @@ fn numbered(index: u64) -> Entry<TypeConfig> {
 #[tokio::test]
 async fn all_is_there_again() {
     let directory = Directory::new();
-    let (mut log, mut machine) = ats_openraft::open(directory.path(), Options::default())
+    let (mut log, mut machine) = ats_openraft::open(directory.path(), Options::new())
         .await
         .expect("made");
     log.save_vote(&Vote::new_committed(2, 1))
@@ -48,7 +48,7 @@ async fn all_is_there_again() {
     let built = builder.build_snapshot().await.expect("built").meta;
     drop((log, machine, builder));
 
-    let (mut log, mut machine) = ats_openraft::open(directory.path(), Options::default())
+    let (mut log, mut machine) = ats_openraft::open(directory.path(), Options::new())
         .await
         .expect("opened again");
     assert_eq!(log.read_vote().await, Ok(Some(Vote::new_committed(2, 1))));
@@ -81,7 +81,7 @@ async fn snapshot_replaces_all_data() {
     let open = |directory: &Directory| {
         let path = directory.path().to_owned();
         async move {
-            ats_openraft::open(&path, Options::default())
+            ats_openraft::open(&path, Options::new())
                 .await
                 .expect("opened")
         }
@@ -143,7 +143,7 @@ async fn part_of_a_snapshot_is_refused() {
     let directories = [Directory::new(), Directory::new()];
     let mut machines = Vec::new();
     for directory in &directories {
-        let opened = ats_openraft::open(directory.path(), Options::default()).await;
+        let opened = ats_openraft::open(directory.path(), Options::new()).await;
         machines.push(opened.expect("opened"));
     }
     let [(_, leader), (_, follower)] = &mut machines[..] else {
@@ -192,9 +192,9 @@ async fn part_of_a_snapshot_is_refused() {
 #[tokio::test]
 async fn directory_has_one_storage() {
     let directory = Directory::new();
-    let _open = ats_openraft::open(directory.path(), Options::default())
+    let _open = ats_openraft::open(directory.path(), Options::new())
         .await
         .expect("made");
-    let again = ats_openraft::open(directory.path(), Options::default()).await;
+    let again = ats_openraft::open(directory.path(), Options::new()).await;
     assert_eq!(again.err(), Some(Error::Locked));
 }

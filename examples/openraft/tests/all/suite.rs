@@ -11,7 +11,7 @@ struct Builder;
 impl StoreBuilder<TypeConfig, Log, Machine, Directory> for Builder {
     async fn build(&self) -> Result<(Directory, Log, Machine), StorageError<u64>> {
         let directory = Directory::new();
-        let (log, machine) = ats_openraft::open(directory.path(), Options::default())
+        let (log, machine) = ats_openraft::open(directory.path(), Options::new())
             .await
             .expect("a new storage");
         Ok((directory, log, machine))

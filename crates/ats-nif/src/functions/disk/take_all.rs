@@ -12,7 +12,7 @@ use crate::functions::access::find_writable;
 use crate::handle::{Protection, Recipe};
 use crate::vm_term::VmTerm;
 use crate::{lifetime, nif, sys};
-use ats::Error;
+use ats::terms::Error;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![nif!("disk_take_all", disk_take_all, 1)]

@@ -9,19 +9,18 @@ use ats_disk::{Error, Snapshot};
 use ats_store::Direction;
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::Arc;
 
 /// A map on disk as it was at one moment, for reading: see
 /// [`snapshot`](super::DiskMap::snapshot).
 pub struct DiskSnapshot<K, V> {
-    snapshot: Arc<Snapshot>,
+    snapshot: Snapshot,
     types: PhantomData<fn() -> (K, V)>,
 }
 
 impl<K: Key, V: Value> DiskSnapshot<K, V> {
     pub(super) fn new(snapshot: Snapshot) -> Self {
         DiskSnapshot {
-            snapshot: Arc::new(snapshot),
+            snapshot,
             types: PhantomData,
         }
     }
@@ -46,18 +45,18 @@ impl<K: Key, V: Value> DiskSnapshot<K, V> {
 
     /// Iterates over the pairs of the keys in a range at the moment, from either end.
     pub fn range(&self, keys: impl KeyBounds<K>) -> DiskIter<K, V> {
-        DiskIter::new(Arc::clone(&self.snapshot), keys.to_bytes())
+        DiskIter::new(self.snapshot.scan(keys.to_bytes().as_range()))
     }
 
     /// Iterates over the pairs of the keys with a [prefix](KeyPrefix) at the moment.
     pub fn prefix(&self, prefix: impl KeyPrefix<K>) -> DiskIter<K, V> {
-        DiskIter::new(Arc::clone(&self.snapshot), of_prefix(&prefix))
+        DiskIter::new(self.snapshot.scan(of_prefix(&prefix).as_range()))
     }
 
     /// Returns the first pair at the moment.
     ///
     /// # Errors
-    /// The errors of [`Snapshot::scan`].
+    /// The errors of [`Snapshot::get`].
     pub fn first(&self) -> Result<Option<(K, V)>, Error> {
         self.iter().next().transpose()
     }
@@ -65,7 +64,7 @@ impl<K: Key, V: Value> DiskSnapshot<K, V> {
     /// Returns the last pair at the moment.
     ///
     /// # Errors
-    /// The errors of [`Snapshot::scan`].
+    /// The errors of [`Snapshot::get`].
     pub fn last(&self) -> Result<Option<(K, V)>, Error> {
         self.iter().next_back().transpose()
     }
@@ -74,7 +73,7 @@ impl<K: Key, V: Value> DiskSnapshot<K, V> {
     /// [`DiskMap::len`](super::DiskMap::len).
     ///
     /// # Errors
-    /// The errors of [`Snapshot::scan`].
+    /// The errors of [`Snapshot::get`].
     pub fn len(&self) -> Result<usize, Error> {
         match self.snapshot.known_len() {
             Some(len) => Ok(len),
@@ -85,7 +84,7 @@ impl<K: Key, V: Value> DiskSnapshot<K, V> {
     /// Returns `true` if the map had no key at the moment.
     ///
     /// # Errors
-    /// The errors of [`Snapshot::scan`].
+    /// The errors of [`Snapshot::get`].
     pub fn is_empty(&self) -> Result<bool, Error> {
         Ok(self.first()?.is_none())
     }
@@ -111,10 +110,12 @@ impl<K: Key, V: Value> DiskSnapshot<K, V> {
     /// ```
     ///
     /// # Errors
-    /// The errors of [`Snapshot::scan`].
+    /// The errors of [`Snapshot::get`].
     pub fn count(&self, keys: impl KeyBounds<K>) -> Result<usize, Error> {
         let bounds = keys.to_bytes();
-        let mut scan = self.snapshot.scan(bounds.as_range(), Direction::Up)?;
+        let mut scan = self
+            .snapshot
+            .scan_lending(bounds.as_range(), Direction::Up)?;
         let mut count = 0;
         while scan.next()?.is_some() {
             count += 1;
@@ -125,7 +126,7 @@ impl<K: Key, V: Value> DiskSnapshot<K, V> {
     /// Returns the number of keys below a key at the moment: see [`count`](DiskSnapshot::count).
     ///
     /// # Errors
-    /// The errors of [`Snapshot::scan`].
+    /// The errors of [`Snapshot::get`].
     pub fn rank(&self, key: impl AsKey<K>) -> Result<usize, Error> {
         self.count(..key)
     }
@@ -134,7 +135,7 @@ impl<K: Key, V: Value> DiskSnapshot<K, V> {
     /// [`count`](DiskSnapshot::count).
     ///
     /// # Errors
-    /// The errors of [`Snapshot::scan`].
+    /// The errors of [`Snapshot::get`].
     pub fn nth(&self, rank: usize) -> Result<Option<(K, V)>, Error> {
         self.nth_in(.., rank)
     }
@@ -142,10 +143,12 @@ impl<K: Key, V: Value> DiskSnapshot<K, V> {
     /// Returns the pair of the key in a range with `rank` keys of the range below it at the moment.
     ///
     /// # Errors
-    /// The errors of [`Snapshot::scan`].
+    /// The errors of [`Snapshot::get`].
     pub fn nth_in(&self, keys: impl KeyBounds<K>, rank: usize) -> Result<Option<(K, V)>, Error> {
         let bounds = keys.to_bytes();
-        let mut scan = self.snapshot.scan(bounds.as_range(), Direction::Up)?;
+        let mut scan = self
+            .snapshot
+            .scan_lending(bounds.as_range(), Direction::Up)?;
         for _ in 0..rank {
             if scan.next()?.is_none() {
                 return Ok(None);

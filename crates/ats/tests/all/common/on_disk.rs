@@ -30,15 +30,13 @@ struct Open {
 }
 
 fn open(directory: &Directory, is_bag: bool) -> Open {
-    let options = Options {
-        memtable_bytes: Some(3_000),
-        cache_bytes: Some(20_000),
-        block_bytes: 100,
-        file_bytes: 1_000,
-        fan_in: 2,
-        background: false,
-        ..Options::default()
-    };
+    let options = Options::new()
+        .memtable_bytes(3_000)
+        .cache_bytes(20_000)
+        .block_bytes(100)
+        .file_bytes(1_000)
+        .fan_in(2)
+        .background(false);
     let files = DiskStore::open(directory.path(), options).expect("opened");
     let store = files.clone();
     let zeros = Zeros::Distinct;
