@@ -41,6 +41,11 @@ thread_local! {
 /// reads of a key; a [`scan`](DiskStore::scan) and a [`snapshot`](DiskStore::snapshot) see one
 /// moment.
 ///
+/// No function takes a [`MayBlock`]: those that begin with `try_` do not block, and all others may.
+/// A program knows at each call which of the two it wants, as with the locks of the standard
+/// library, and most programs block everywhere; a capability would say the same a second time. The
+/// functions of a [`Store`](ats_store::Store), which serve callers that they do not know, take one.
+///
 /// Clones are the same store. When the last is dropped without [`close`](DiskStore::close), writes
 /// since the last flush are in the journal, from which the next opening reads them.
 ///

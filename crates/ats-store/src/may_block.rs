@@ -9,6 +9,11 @@ use std::marker::PhantomData;
 /// memory at once, or changes nothing and returns [`Error::WouldBlock`](crate::Error::WouldBlock).
 /// Then a thread that has the capability can repeat the call.
 ///
+/// The functions of a [`Store`](crate::Store) take it because a store is called on behalf of
+/// threads that it does not know. Interfaces for programs make it themselves: those whose functions
+/// say in their names if they block (`get` and `try_get`), and tables of terms, which ask a
+/// function that they were made with. So a program that uses these never holds one.
+///
 /// The value has no size, and cannot be sent to another thread:
 ///
 /// ```compile_fail

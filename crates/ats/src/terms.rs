@@ -125,9 +125,9 @@
 //! [`skip`](Table::skip) work in slices, [`Locking`] selects when a key is locked, and
 //! [`ats_sync::lock::set_may_wait`] bounds the wait for locks.
 //!
-//! Tables in memory never wait for a device. Tables on a store of bytes may: they require a
-//! [`MayBlock`], and if the thread has none they return [`Error::Storage`] with
-//! [`WouldBlock`](ats_store::Error::WouldBlock).
+//! Tables in memory never wait for a device. Tables on a store of bytes may: they ask a function of
+//! the program if the thread may block, and if not they return [`Error::Storage`] with
+//! [`WouldBlock`](ats_store::Error::WouldBlock) instead.
 //!
 //! # Bytes
 //! [`Table::on_store`] makes a table whose objects are bytes in any store that implements
@@ -171,8 +171,7 @@ pub use ats_merge::Merge;
 #[cfg(feature = "rivals")]
 pub use ats_rivals::Rival;
 pub use ats_store::{
-    BTreeStore, BagValues, Bags, Direction, End, KeyRange, MayBlock, Skipped, SlotAnswer, Store,
-    StoreHandle,
+    BTreeStore, BagValues, Bags, Direction, End, KeyRange, Skipped, SlotAnswer, Store, StoreHandle,
 };
 pub use ats_sync::{Guard, pin};
 pub use ats_term::image::TermHost;

@@ -7,7 +7,7 @@ use ats::terms::{
     TermHost, Workspace, Zeros,
 };
 use ats_disk::{BagStore, DiskStore, Options};
-use ats_store::{Direction, KeyRange, MayBlock, StoreHandle};
+use ats_store::{Direction, KeyRange, StoreHandle};
 use ats_term::{Term, etf, order};
 use std::fs;
 use std::ops::ControlFlow;
@@ -59,14 +59,7 @@ fn make(path: &Path, description: &Description) {
         }
         false => Box::new(BTreeStore::new()),
     };
-    let table = Table::<TermHost>::on_store(
-        records,
-        || Some(MayBlock::here()),
-        codec,
-        table_type,
-        position,
-        zeros,
-    );
+    let table = Table::<TermHost>::on_store(records, || true, codec, table_type, position, zeros);
     for number in 0..RECORDS {
         let mut elements = vec![Term::from("other"); position - 1];
         elements.extend([number.into(), 7.into()]);

@@ -117,7 +117,7 @@ fn empty<'e>(
     if let Some(store) = store_for_tests(env, backend, kind, zeros)? {
         return Ok(Table::on_store(
             store,
-            process::may_block,
+            || process::may_block().is_some(),
             Arc::new(VmCodec),
             kind,
             position,
@@ -131,7 +131,7 @@ fn empty<'e>(
         let (store, codec) = (Box::new(BTreeStore::new()), Arc::new(VmCodec));
         return Ok(Table::on_store(
             store,
-            process::may_block,
+            || process::may_block().is_some(),
             codec,
             kind,
             position,

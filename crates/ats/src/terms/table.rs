@@ -17,7 +17,7 @@ use crate::terms::store::codec::Codec;
 use crate::terms::store::{Records, SLICE, Store};
 use crate::terms::value::{Values, pack_for_store, record};
 use ats_mem::{Adaptation, Buckets, RecordBox, ShapeNode, Upkeep};
-use ats_store::{MayBlock, StoreHandle};
+use ats_store::StoreHandle;
 use ats_sync::Guard;
 use ats_term::image::{Built, Host, Packer};
 use ats_term::{TermRef, Zeros, exact};
@@ -84,8 +84,8 @@ impl<H: Host> Table<H> {
     }
 
     /// Returns an empty table that keeps its objects as bytes, in a store that has no records yet.
-    /// `codec` encodes objects as bytes. `may_block` returns a capability if the calling thread may
-    /// block: `|| Some(MayBlock::here())` if all threads may.
+    /// `codec` encodes objects as bytes. `may_block` returns `true` if the calling thread may
+    /// block; each operation asks it.
     ///
     /// The table behaves like other tables, and returns errors of the store as [`Error::Storage`].
     /// Types without order are walked in the order of the bytes of their keys. Counters are not
@@ -96,14 +96,14 @@ impl<H: Host> Table<H> {
     /// the external term format does not keep the resource alive.
     ///
     /// ```
-    /// use ats::terms::{BTreeStore, MayBlock, Table, TableType, TermCodec, TermHost, Workspace, Zeros};
+    /// use ats::terms::{BTreeStore, Table, TableType, TermCodec, TermHost, Workspace, Zeros};
     /// use ats_term::Term;
     /// use std::sync::Arc;
     ///
     /// let zeros = Zeros::Distinct;
     /// let table = Table::<TermHost>::on_store(
     ///     Box::new(BTreeStore::new()),
-    ///     || Some(MayBlock::here()), // all threads of this program may
+    ///     || true, // all threads of this program may block
     ///     Arc::new(TermCodec { zeros }),
     ///     TableType::OrderedSet,
     ///     1,
@@ -119,7 +119,7 @@ impl<H: Host> Table<H> {
     /// If `key_position` is 0.
     pub fn on_store(
         store: Box<dyn StoreHandle>,
-        may_block: fn() -> Option<MayBlock>,
+        may_block: fn() -> bool,
         codec: Arc<dyn Codec<H>>,
         table_type: TableType,
         key_position: usize,

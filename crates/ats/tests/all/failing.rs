@@ -4,12 +4,12 @@
 use crate::common::{ALL_TYPES, TermTable, everything, on_store};
 use ats::terms::select::{Changed, Cursor, Progress, Query, Runner, Selection, Slice};
 use ats::terms::{
-    BTreeStore, CounterOp, Direction, End, Error, Integer, KeyRange, Locking, MayBlock, Merge,
-    Merging, Store, TableType, TermHost, Workspace,
+    BTreeStore, CounterOp, Direction, End, Error, Integer, KeyRange, Locking, Merge, Merging,
+    Store, TableType, TermHost, Workspace,
 };
 use ats_match::{Environment, FunctionSet, Program, Words, parse};
-use ats_store::BatchPlan;
 use ats_store::store::{DecideEnd, Visit};
+use ats_store::{BatchPlan, MayBlock};
 use ats_term::image::atom_word;
 use ats_term::term::Bits;
 use ats_term::{Atom, Term, Zeros};

@@ -151,7 +151,7 @@ pub(super) fn recipe(
     Recipe {
         table: Table::on_store(
             store,
-            process::may_block,
+            || process::may_block().is_some(),
             Arc::new(VmCodec),
             description.table_type,
             description.key_position,

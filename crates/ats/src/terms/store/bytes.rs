@@ -31,7 +31,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(crate) struct ByteStore<H: Host> {
     store: Box<dyn StoreHandle>,
     /// Returns the capability to block, if the calling thread has it.
-    may_block: fn() -> Option<MayBlock>,
+    may_block: fn() -> bool,
     codec: Arc<dyn Codec<H>>,
     keys: Keys,
     fixation: Mutex<Fixation>,
@@ -68,7 +68,7 @@ type DecideStep<'a, H> =
 impl<H: Host> ByteStore<H> {
     pub(crate) fn new(
         store: Box<dyn StoreHandle>,
-        may_block: fn() -> Option<MayBlock>,
+        may_block: fn() -> bool,
         codec: Arc<dyn Codec<H>>,
         ordered: bool,
         is_bag: bool,
@@ -88,7 +88,7 @@ impl<H: Host> ByteStore<H> {
 
     /// Returns the capability to block, or an error if the calling thread does not have it.
     pub(crate) fn may_block(&self) -> Option<MayBlock> {
-        (self.may_block)()
+        (self.may_block)().then(MayBlock::here)
     }
 
     /// Moves all records to a new store.

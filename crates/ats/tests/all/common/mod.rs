@@ -6,9 +6,7 @@ mod on_disk;
 
 pub(crate) use on_disk::{Directory, on_disk};
 
-use ats::terms::{
-    BTreeStore, Error, MayBlock, Store, Table, TableType, TermCodec, TermHost, Workspace,
-};
+use ats::terms::{BTreeStore, Error, Store, Table, TableType, TermCodec, TermHost, Workspace};
 use ats_term::{Term, Zeros};
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
@@ -33,14 +31,7 @@ pub(crate) fn on_store(
 ) -> TermTable {
     let zeros = Zeros::Distinct;
     let codec = Arc::new(TermCodec { zeros });
-    TermTable::on_store(
-        Box::new(store),
-        || Some(MayBlock::here()),
-        codec,
-        kind,
-        key_position,
-        zeros,
-    )
+    TermTable::on_store(Box::new(store), || true, codec, kind, key_position, zeros)
 }
 
 /// Returns a table on the plain B-tree.

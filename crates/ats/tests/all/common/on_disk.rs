@@ -4,12 +4,10 @@
 mod directory;
 
 use super::{TermTable, on_store};
-use ats::terms::{
-    Direction, End, KeyRange, MayBlock, ObjectIdentity, Store, TableType, TermCodec, Zeros,
-};
+use ats::terms::{Direction, End, KeyRange, ObjectIdentity, Store, TableType, TermCodec, Zeros};
 use ats_disk::{AtomicStore, BagStore, DiskStore, Options};
 use ats_store::store::{DecideEnd, Visit};
-use ats_store::{AddRule, Bags, BatchPlan, Error};
+use ats_store::{AddRule, Bags, BatchPlan, Error, MayBlock};
 pub(crate) use directory::Directory;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
