@@ -55,14 +55,10 @@ impl Bench {
                 .collect();
             for group in self.groups() {
                 for (engine, state) in &mut loaded {
-                    match group.needs_load() || group == Group::Load {
-                        true => {
-                            *state =
-                                state.and_then(|state| self.measure(round, group, engine, state))
-                        }
-                        false => {
-                            self.measure(round, group, engine, fresh);
-                        }
+                    if group.needs_load() || group == Group::Load {
+                        *state = state.and_then(|state| self.measure(round, group, engine, state))
+                    } else {
+                        self.measure(round, group, engine, fresh);
                     }
                 }
             }
@@ -108,9 +104,10 @@ impl Bench {
                 .options
                 .data
                 .join(engine.name)
-                .join(match group.needs_load() {
-                    true => Group::Load.name(),
-                    false => group.name(),
+                .join(if group.needs_load() {
+                    Group::Load.name()
+                } else {
+                    group.name()
                 }),
             sizes: self.options.sizes.clone(),
             state,
@@ -152,9 +149,10 @@ impl Bench {
         let _ = child.kill();
         let status = child.wait()?;
         let (state, ready) = said?;
-        match ready || status.success() {
-            true => Ok(state),
-            false => Err(format!("ended with {status}").into()),
+        if ready || status.success() {
+            Ok(state)
+        } else {
+            Err(format!("ended with {status}").into())
         }
     }
 

@@ -40,9 +40,10 @@ fn measure(options: Options) -> engine::Outcome<()> {
     bench.run()?;
     print!("{}", bench.report());
     println!("written to {}", bench.write(&facts)?.display());
-    match bench.has_failed() {
-        true => Err("not everything was measured".into()),
-        false => Ok(()),
+    if bench.has_failed() {
+        Err("not everything was measured".into())
+    } else {
+        Ok(())
     }
 }
 

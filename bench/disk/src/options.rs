@@ -85,14 +85,16 @@ impl Options {
                 osmos_seconds: line.osmos_seconds.unwrap_or(or(10, 60)),
             },
             rounds: line.rounds.unwrap_or(or(1, 3)) as usize,
-            groups: match line.only.is_empty() {
-                true => Group::ALL.to_vec(),
-                false => line.only,
+            groups: if line.only.is_empty() {
+                Group::ALL.to_vec()
+            } else {
+                line.only
             },
             engines_named: !line.engines.is_empty(),
-            engines: match line.engines.is_empty() {
-                true => ENGINES.iter().collect(),
-                false => line.engines,
+            engines: if line.engines.is_empty() {
+                ENGINES.iter().collect()
+            } else {
+                line.engines
             },
             data: line.data,
             results: line.results,

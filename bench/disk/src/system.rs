@@ -121,9 +121,10 @@ pub fn read_files(folder: &Path) -> Outcome<()> {
 fn each_file(folder: &Path, work: &mut dyn FnMut(&Path) -> Outcome<()>) -> Outcome<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
-        match path.is_dir() {
-            true => each_file(&path, work)?,
-            false => work(&path)?,
+        if path.is_dir() {
+            each_file(&path, work)?
+        } else {
+            work(&path)?
         }
     }
     Ok(())

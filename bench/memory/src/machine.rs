@@ -15,9 +15,10 @@ const PEERS: [&str; 7] = [
 
 /// Facts about this run, with names.
 pub fn facts() -> Facts {
-    let allocator = match cfg!(feature = "mimalloc") {
-        true => "mimalloc",
-        false => "of the system",
+    let allocator = if cfg!(feature = "mimalloc") {
+        "mimalloc"
+    } else {
+        "of the system"
     };
     let mut facts = common_facts();
     facts.push(("allocator", allocator.to_string()));

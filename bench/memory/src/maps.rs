@@ -130,9 +130,10 @@ impl<S: Store, const LENGTH: usize> Map for Ats<S, LENGTH> {
             &mut |record| {
                 sum = sum.wrapping_add(record.value()[0]);
                 seen += 1;
-                match seen < count {
-                    true => ControlFlow::Continue(()),
-                    false => ControlFlow::Break(()),
+                if seen < count {
+                    ControlFlow::Continue(())
+                } else {
+                    ControlFlow::Break(())
                 }
             },
         );

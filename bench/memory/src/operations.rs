@@ -49,10 +49,12 @@ impl Operation {
 pub fn mix(threads: usize, count: usize, range: u32, percent: u32) -> Vec<Vec<Operation>> {
     each_thread(threads, count, u64::from(percent) + 1, |random| {
         let key = random.u32(..range);
-        let kind = match random.u32(..100) < percent {
-            false => Kind::Lookup,
-            true if random.u32(..2) == 0 => Kind::Insert,
-            true => Kind::Remove,
+        let kind = if random.u32(..100) >= percent {
+            Kind::Lookup
+        } else if random.u32(..2) == 0 {
+            Kind::Insert
+        } else {
+            Kind::Remove
         };
         Operation::new(kind, key)
     })

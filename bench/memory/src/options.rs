@@ -43,9 +43,10 @@ impl Options {
     /// wrong with it.
     pub fn of_process() -> Self {
         let line = CommandLine::parse();
-        let (rounds, ms, range) = match line.quick {
-            true => (3, 40, 1 << 17),
-            false => (5, 400, 1 << 21),
+        let (rounds, ms, range) = if line.quick {
+            (3, 40, 1 << 17)
+        } else {
+            (5, 400, 1 << 21)
         };
         Options {
             rounds: line.rounds.unwrap_or(rounds) as usize,

@@ -280,9 +280,10 @@ fn sentence_of_ratios(ratios: &[(String, f64)]) -> String {
         .take(4)
         .map(|(name, ratio)| format!("\"{name}\" ({})", short(*ratio)))
         .collect();
-    match behind.is_empty() {
-        true => text + ".",
-        false => format!("{text}; it is furthest behind in {}.", behind.join(", ")),
+    if behind.is_empty() {
+        text + "."
+    } else {
+        format!("{text}; it is furthest behind in {}.", behind.join(", "))
     }
 }
 

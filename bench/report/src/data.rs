@@ -59,9 +59,12 @@ impl Row {
     pub fn ratio(&self, side: &str) -> Option<f64> {
         let ours = self.sides().first().map(|ours| self.samples(ours))?;
         let pairs = ours.into_iter().zip(self.samples(side));
-        let ratios = pairs.map(|(ours, theirs)| match self.is_more_better() {
-            true => ours / theirs,
-            false => theirs / ours,
+        let ratios = pairs.map(|(ours, theirs)| {
+            if self.is_more_better() {
+                ours / theirs
+            } else {
+                theirs / ours
+            }
         });
         median(ratios.collect())
     }
@@ -152,9 +155,10 @@ impl Report {
                     _ => continue,
                 };
                 let text = text.map_err(|error| format!("{}: {error}", file.display()))?;
-                let read = match text.starts_with('{') {
-                    true => read_lines(&text),
-                    false => Ok(read_table(&text)),
+                let read = if text.starts_with('{') {
+                    read_lines(&text)
+                } else {
+                    Ok(read_table(&text))
                 };
                 for row in read.map_err(|error| format!("{}: {error}", file.display()))? {
                     match row["kind"].as_str() {

@@ -105,9 +105,10 @@ fn work(line: CommandLine) -> Result<(), String> {
         }
         return figures::write(&report, root);
     }
-    let failed = match line.draw {
-        true => Vec::new(),
-        false => run::measure(&chosen, &folder, line.again)?,
+    let failed = if line.draw {
+        Vec::new()
+    } else {
+        run::measure(&chosen, &folder, line.again)?
     };
     let report = Report::read(&folder, &experiments, line.quick)?;
     let write = |name: &str, text: String| {
@@ -119,8 +120,9 @@ fn work(line: CommandLine) -> Result<(), String> {
     write("report.html", page::html(&report))?;
     write("beside-ets.csv", picture::table(&report))?;
     println!("written to {}", folder.join("report.html").display());
-    match failed.is_empty() {
-        true => Ok(()),
-        false => Err(format!("failed: {}", failed.join(", "))),
+    if failed.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("failed: {}", failed.join(", ")))
     }
 }

@@ -18,12 +18,11 @@ pub fn html(report: &Report) -> String {
         .map(|chart| format!("<a href=\"#{}\">{}</a>", chart.id, escaped(chart.title)))
         .collect();
     let sections: String = charts.iter().map(section).collect();
-    let warning = match report.quick {
-        true => {
-            "<p class=\"shows\">A quick run: it shows that everything works. Its figures are \
+    let warning = if report.quick {
+        "<p class=\"shows\">A quick run: it shows that everything works. Its figures are \
                  rough.</p>"
-        }
-        false => "",
+    } else {
+        ""
     };
     format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\

@@ -92,10 +92,7 @@ struct Line {
 
 impl Line {
     fn experiment(self, amount: Amount) -> Option<Experiment> {
-        let (arguments, planned, seconds) = match amount.quick {
-            true => self.quick?,
-            false => self.full,
-        };
+        let (arguments, planned, seconds) = if amount.quick { self.quick? } else { self.full };
         let longer = planned.map(|rounds| if amount.long { 3 * rounds } else { rounds });
         let rounds = planned.and(amount.rounds).or(longer);
         let repeated = rounds.map_or(String::new(), |rounds| format!(" --rounds {rounds}"));

@@ -109,9 +109,10 @@ impl Claim {
             Kind::AtLeast if times > 1.0 => "holds",
             Kind::AtMost if times < 1.0 => "holds",
             Kind::Ratio if (here - 1.0) * (self.published - 1.0) > 0.0 => {
-                match here.ln() / self.published.ln() > 1.0 {
-                    true => "holds, and more so",
-                    false => "holds, but less so",
+                if here.ln() / self.published.ln() > 1.0 {
+                    "holds, and more so"
+                } else {
+                    "holds, but less so"
                 }
             }
             _ => "does not hold here",
@@ -145,9 +146,10 @@ fn over(row: &Row, one: &str, other: &str) -> Option<f64> {
     // A side may have done nothing in a short run on a busy machine.
     let rates = [row.median(one)?, row.median(other)?];
     let [one, other] = (rates[0].min(rates[1]) > 0.0).then_some(rates)?;
-    Some(match row.is_more_better() {
-        true => one / other,
-        false => other / one,
+    Some(if row.is_more_better() {
+        one / other
+    } else {
+        other / one
     })
 }
 

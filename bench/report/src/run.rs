@@ -98,9 +98,10 @@ fn build(open: &[&&Experiment]) -> Result<(), String> {
 fn succeed(command: &[String]) -> Result<(), String> {
     let mut make = Command::new(&command[0]);
     let status = make.args(&command[1..]).env("BUILD_ONLY", "1").status();
-    match status.map_err(|error| format!("make: {error}"))?.success() {
-        true => Ok(()),
-        false => Err(format!("{} failed", command.join(" "))),
+    if status.map_err(|error| format!("make: {error}"))?.success() {
+        Ok(())
+    } else {
+        Err(format!("{} failed", command.join(" ")))
     }
 }
 

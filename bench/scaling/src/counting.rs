@@ -33,9 +33,10 @@ pub fn count_all(mut report: impl FnMut(&Counts)) -> Result<(), String> {
             }
         }
     }
-    match wrong.is_empty() {
-        true => Ok(()),
-        false => Err(wrong.join("\n")),
+    if wrong.is_empty() {
+        Ok(())
+    } else {
+        Err(wrong.join("\n"))
     }
 }
 

@@ -128,9 +128,12 @@ impl Share {
     /// theirs are among all that matter.
     pub fn fetches(&self, more: f64) -> f64 {
         let own = self.reads + self.writes;
-        let part = |others: f64| match others > 0.0 {
-            true => more * others / (own + more * others),
-            false => 0.0,
+        let part = |others: f64| {
+            if others > 0.0 {
+                more * others / (own + more * others)
+            } else {
+                0.0
+            }
         };
         self.reads * part(self.others_writes) + self.writes * part(self.others)
     }

@@ -139,14 +139,15 @@ fn sixty_four_locks(writes: f64, alone: f64, threads: usize, central: bool) -> (
     let lock = Station {
         copies: 64.0,
         visits: 1.0,
-        service: match writes > 0.0 {
-            true => Service::Queue {
+        service: if writes > 0.0 {
+            Service::Queue {
                 hold: HELD * writes * alone,
                 lines: 1.0,
                 handovers: writes * (2.0 - writes),
                 wakes: 1.0 - writes,
-            },
-            false => Service::Line,
+            }
+        } else {
+            Service::Line
         },
         nested: false,
     };
@@ -156,9 +157,10 @@ fn sixty_four_locks(writes: f64, alone: f64, threads: usize, central: bool) -> (
         service: Service::Line,
         nested: true,
     };
-    let stations = match central && writes > 0.0 {
-        true => vec![lock, counter],
-        false => vec![lock],
+    let stations = if central && writes > 0.0 {
+        vec![lock, counter]
+    } else {
+        vec![lock]
     };
     (2.0 * writes * others(threads), stations)
 }

@@ -255,9 +255,10 @@ fn short_name(mix: Mix) -> &'static str {
 }
 
 fn name_of_writes(writes: f64) -> String {
-    match writes > 0.0 {
-        true => format!("{:.0} % inserts and deletes", writes * 100.0),
-        false => "lookups".to_string(),
+    if writes > 0.0 {
+        format!("{:.0} % inserts and deletes", writes * 100.0)
+    } else {
+        "lookups".to_string()
     }
 }
 

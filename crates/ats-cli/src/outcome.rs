@@ -52,9 +52,10 @@ impl Outcome {
 
     /// Makes the outcome of a command that has found faults, or none.
     pub(crate) fn of_faults(has_faults: bool) -> Self {
-        match has_faults {
-            true => Outcome::FaultsFound,
-            false => Outcome::Right,
+        if has_faults {
+            Outcome::FaultsFound
+        } else {
+            Outcome::Right
         }
     }
 

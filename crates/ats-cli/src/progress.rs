@@ -11,10 +11,11 @@ pub(crate) struct Bar(ProgressBar);
 impl Bar {
     /// Makes a bar for work with this name.
     pub(crate) fn new(what: &'static str, output: Output) -> Self {
-        let target = match output.quiet {
-            true => ProgressDrawTarget::hidden(),
+        let target = if output.quiet {
+            ProgressDrawTarget::hidden()
+        } else {
             // Nothing is drawn without a terminal.
-            false => ProgressDrawTarget::stderr(),
+            ProgressDrawTarget::stderr()
         };
         let bar = ProgressBar::with_draw_target(Some(0), target);
         let style = "{msg} [{wide_bar}] {binary_bytes} of {binary_total_bytes}, {eta} left";

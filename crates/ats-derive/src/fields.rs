@@ -62,17 +62,19 @@ impl<'a> Fields<'a> {
     /// Returns the expression that the pattern destructures: the value itself, for copies of its
     /// fields, if references to them are impossible.
     pub(crate) fn whole(&self) -> TokenStream {
-        match self.attributes.is_packed {
-            true => quote!(*self),
-            false => quote!(self),
+        if self.attributes.is_packed {
+            quote!(*self)
+        } else {
+            quote!(self)
         }
     }
 
     /// Returns the reference to a field.
     fn reference(&self, name: &Ident) -> TokenStream {
-        match self.attributes.is_packed {
-            true => quote!(&#name),
-            false => quote!(#name),
+        if self.attributes.is_packed {
+            quote!(&#name)
+        } else {
+            quote!(#name)
         }
     }
 
@@ -91,9 +93,10 @@ impl<'a> Fields<'a> {
         let ats = &self.attributes.ats;
         let each = self.fields.iter().map(|(name, kind)| {
             let reference = self.reference(name);
-            match self.is_key {
-                true => quote!(<#kind as #ats::AsKey<#kind>>::is_proven(#reference)),
-                false => quote!(<#kind as #ats::AsValue<#kind>>::is_proven(#reference)),
+            if self.is_key {
+                quote!(<#kind as #ats::AsKey<#kind>>::is_proven(#reference))
+            } else {
+                quote!(<#kind as #ats::AsValue<#kind>>::is_proven(#reference))
             }
         });
         quote!(true #(&& #each)*)
@@ -121,16 +124,18 @@ pub(crate) fn encode_one(
     kind: &Type,
     is_key: bool,
 ) -> TokenStream {
-    match is_key {
-        true => quote!(<#kind as #ats::AsKey<#kind>>::encode(#value, __ats_bytes);),
-        false => quote!(__ats_bytes.push_part::<#kind>(#value);),
+    if is_key {
+        quote!(<#kind as #ats::AsKey<#kind>>::encode(#value, __ats_bytes);)
+    } else {
+        quote!(__ats_bytes.push_part::<#kind>(#value);)
     }
 }
 
 /// Returns the expression that decodes a value, if there is one.
 pub(crate) fn read_one(ats: &TokenStream, kind: &Type, is_key: bool) -> TokenStream {
-    match is_key {
-        true => quote!(<#kind as #ats::Key>::decode(__ats_reader)),
-        false => quote!(#ats::take_part::<#kind>(__ats_reader)),
+    if is_key {
+        quote!(<#kind as #ats::Key>::decode(__ats_reader))
+    } else {
+        quote!(#ats::take_part::<#kind>(__ats_reader))
     }
 }

@@ -71,15 +71,16 @@ fn implementation(input: &DeriveInput, words: &Words) -> Result<TokenStream, Err
         is_proven,
         decode,
     } = code;
-    let reading = match words.is_key {
-        true => quote! {
+    let reading = if words.is_key {
+        quote! {
             fn decode(
                 __ats_reader: &mut #ats::KeyReader<'_>,
             ) -> ::core::option::Option<Self> {
                 #decode
             }
-        },
-        false => quote! {
+        }
+    } else {
+        quote! {
             #length
 
             fn decode(__ats_bytes: &[::core::primitive::u8]) -> ::core::option::Option<Self> {
@@ -91,7 +92,7 @@ fn implementation(input: &DeriveInput, words: &Words) -> Result<TokenStream, Err
                     _ => ::core::option::Option::None,
                 }
             }
-        },
+        }
     };
     Ok(quote! {
         #[automatically_derived]

@@ -27,9 +27,10 @@ pub(crate) fn of_enum(data: &DataEnum, attributes: &Attributes, words: &Words) -
         });
     }
     // A reference to an enum without variants can only be matched by its target.
-    let whole = match numbers.is_empty() {
-        true => quote!(*self),
-        false => quote!(self),
+    let whole = if numbers.is_empty() {
+        quote!(*self)
+    } else {
+        quote!(self)
     };
     let number = read_one(ats, &kind, words.is_key);
     Code {

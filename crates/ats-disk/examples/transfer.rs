@@ -26,9 +26,10 @@ fn transfer(store: &AtomicStore, from: u8, to: u8, sum: u64) -> Result<bool, ats
         &[u8],
     >| {
         let there = current.map_or(0, amount);
-        let changed = match keys[index] == [from] {
-            true => there.checked_sub(sum),
-            false => Some(there + sum),
+        let changed = if keys[index] == [from] {
+            there.checked_sub(sum)
+        } else {
+            Some(there + sum)
         };
         match changed {
             Some(changed) => Change::Put(changed.to_le_bytes().to_vec()),

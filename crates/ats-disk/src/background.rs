@@ -47,11 +47,10 @@ impl Member for Worker {
             self.reclaim_unneeded();
             self.engine.writer.relieve_memory();
             Ok(
-                match !self.engine.files.reserve.is_short()
-                    && self.engine.flusher.try_flush_one()?
-                {
-                    true => Turn::Again,
-                    false => Turn::Long,
+                if !self.engine.files.reserve.is_short() && self.engine.flusher.try_flush_one()? {
+                    Turn::Again
+                } else {
+                    Turn::Long
                 },
             )
         })
@@ -60,10 +59,7 @@ impl Member for Worker {
     fn long_turn(&self) -> Turn {
         self.turn(|| {
             let worked = self.work_long()? || self.is_idle() && self.work_when_idle()?;
-            Ok(match worked {
-                true => Turn::Again,
-                false => self.rest()?,
-            })
+            Ok(if worked { Turn::Again } else { self.rest()? })
         })
     }
 }
@@ -98,11 +94,10 @@ impl Worker {
 
     /// Does one piece of work that nobody waits for. Returns `true` if there was any.
     fn work_long(&self) -> Result<bool, Error> {
-        match self.engine.files.reserve.is_short() {
-            true => self.engine.work_when_short(),
-            false => {
-                Ok(self.engine.compactor.compact_one(false)? || self.state().remove_obsolete())
-            }
+        if self.engine.files.reserve.is_short() {
+            self.engine.work_when_short()
+        } else {
+            Ok(self.engine.compactor.compact_one(false)? || self.state().remove_obsolete())
         }
     }
 

@@ -173,9 +173,10 @@ impl BagStore {
         may_block: Option<MayBlock>,
         key: &[u8],
     ) -> Result<Option<Vec<u8>>, Error> {
-        match self.has_shared() {
-            true => self.atomic.store().value(may_block, key),
-            false => Ok(None),
+        if self.has_shared() {
+            self.atomic.store().value(may_block, key)
+        } else {
+            Ok(None)
         }
     }
 
@@ -298,11 +299,12 @@ impl BagStore {
         }
         removed.extend(old.map(|(index, _)| index));
         let is_most = removed.len() > FEW && removed.len() == group.len();
-        match is_most {
-            true => drop(remove_all(batch, key, group)?),
-            false => removed
+        if is_most {
+            remove_all(batch, key, group)?;
+        } else {
+            removed
                 .iter()
-                .try_for_each(|index| batch.delete(group.record_key(*index)))?,
+                .try_for_each(|index| batch.delete(group.record_key(*index)))?;
         }
         let mut adding = Adding::new(&self.identity);
         let added = adding.push_all(batch, key, new.into_iter().map(Ok))?;
@@ -321,9 +323,10 @@ impl BagStore {
         let (mut rest, mut removed) = (Vec::new(), 0);
         for value in split_values(values) {
             let value = value?;
-            match self.identity.is_equal(value, unwanted)? {
-                true => removed += 1,
-                false => rest.push(value),
+            if self.identity.is_equal(value, unwanted)? {
+                removed += 1
+            } else {
+                rest.push(value)
             }
         }
         if removed == 0 {
@@ -395,10 +398,7 @@ pub fn values_of_record<'a>(
 
 /// Removes all values of a key. Returns the number of records by which they become more.
 fn remove_all(batch: &mut Batch, key: &[u8], group: &KeyValues) -> Result<i64, Error> {
-    let records = match group.is_shared() {
-        true => 1,
-        false => group.len(),
-    };
+    let records = if group.is_shared() { 1 } else { group.len() };
     if records <= FEW {
         (0..records).try_for_each(|index| batch.delete(group.record_key(index)))?;
     } else {
@@ -706,9 +706,10 @@ impl Bags for BagStore {
     }
 
     fn values(&self, may_block: Option<MayBlock>) -> Result<usize, ats_store::Error> {
-        match self.has_shared() {
-            false => self.atomic.len(may_block),
-            true => self.sum(may_block, &|values| split_values(values).count()),
+        if self.has_shared() {
+            self.sum(may_block, &|values| split_values(values).count())
+        } else {
+            self.atomic.len(may_block)
         }
     }
 }

@@ -52,9 +52,10 @@ pub(crate) fn wait<T>(
         changed.wait(guard);
         return Ok(());
     }
-    match changed.wait_for(guard, SHORT).timed_out() {
-        true => Err(Error::WouldBlock),
-        false => Ok(()),
+    if changed.wait_for(guard, SHORT).timed_out() {
+        Err(Error::WouldBlock)
+    } else {
+        Ok(())
     }
 }
 

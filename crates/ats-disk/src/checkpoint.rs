@@ -88,9 +88,10 @@ fn fill(
         let name = journal::name(number);
         // The system may show a journal of an earlier process that is not on the disk, and a sync
         // would not tell.
-        let done = match number >= captured.first_own {
-            true => link_or_copy(&*state.directory, to, &name),
-            false => copy_file(&*state.directory, to, &name),
+        let done = if number >= captured.first_own {
+            link_or_copy(&*state.directory, to, &name)
+        } else {
+            copy_file(&*state.directory, to, &name)
         };
         done.map_err(|error| Error::io(&error, &name))?;
     }
@@ -101,9 +102,10 @@ fn fill(
         let linked = link(&*state.directory, to, &name).and_then(|is_linked| {
             let is_linked = is_linked
                 || earlier.is_some_and(|earlier| earlier.gives(&*state.directory, to, file));
-            match is_linked {
-                true => Ok(()),
-                false => copy_file(&*state.directory, to, &name),
+            if is_linked {
+                Ok(())
+            } else {
+                copy_file(&*state.directory, to, &name)
             }
         });
         linked.map_err(|error| Error::io(&error, &name))?;
@@ -221,9 +223,10 @@ fn link(from: &dyn Directory, to: &dyn Directory, name: &str) -> io::Result<bool
 }
 
 fn link_or_copy(from: &dyn Directory, to: &dyn Directory, name: &str) -> io::Result<()> {
-    match link(from, to, name)? {
-        true => Ok(()),
-        false => copy_file(from, to, name),
+    if link(from, to, name)? {
+        Ok(())
+    } else {
+        copy_file(from, to, name)
     }
 }
 

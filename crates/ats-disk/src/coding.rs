@@ -140,9 +140,10 @@ impl<'a> Decoder<'a> {
 
     /// Fails if something is left.
     pub(crate) fn end(&self) -> Result<(), Damaged> {
-        match self.is_empty() {
-            true => Ok(()),
-            false => Err(Damaged("has bytes left over")),
+        if self.is_empty() {
+            Ok(())
+        } else {
+            Err(Damaged("has bytes left over"))
         }
     }
 }

@@ -187,10 +187,7 @@ impl Compactor {
 
     /// Compacts some runs, if that is due, or if `is_idle`, worth while. Returns `true` if it was.
     pub(crate) fn compact_one(&self, is_idle: bool) -> Result<bool, Error> {
-        let wanted = match is_idle {
-            true => Wanted::Idle,
-            false => Wanted::Due,
-        };
+        let wanted = if is_idle { Wanted::Idle } else { Wanted::Due };
         self.compact_claimed(wanted, &mut |_| ControlFlow::Continue(()))
     }
 

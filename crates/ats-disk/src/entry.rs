@@ -38,9 +38,10 @@ impl TryFrom<u8> for Kind {
 
 /// Refuses a thing that has more bytes than a limit.
 pub(crate) fn check_len(what: &'static str, len: usize, limit: usize) -> Result<(), Error> {
-    match len > limit {
-        true => Err(Error::TooLong { what, len, limit }),
-        false => Ok(()),
+    if len > limit {
+        Err(Error::TooLong { what, len, limit })
+    } else {
+        Ok(())
     }
 }
 

@@ -123,9 +123,10 @@ impl Flusher {
         self.state.status.check_writable()?;
         let started = self.state.file_system.now();
         let meta = self.write_memtable(&version, sealed)?;
-        let run = match meta.files.is_empty() {
-            true => None,
-            false => Some(self.files.open_run(&meta, &[])?),
+        let run = if meta.files.is_empty() {
+            None
+        } else {
+            Some(self.files.open_run(&meta, &[])?)
         };
         let bytes = meta.bytes();
         let files = meta.files.clone();
@@ -156,9 +157,10 @@ impl Flusher {
     fn write_memtable(&self, version: &Version, sealed: &Sealed) -> Result<RunMeta, Error> {
         // Nothing that is older can be there when there is no run: this is the oldest memtable.
         let is_bottom = version.runs.is_empty();
-        let deletes = match is_bottom {
-            true => Arc::default(),
-            false => sealed.memtable.range_deletes(Seq::MAX),
+        let deletes = if is_bottom {
+            Arc::default()
+        } else {
+            sealed.memtable.range_deletes(Seq::MAX)
         };
         let memtable = Arc::clone(&sealed.memtable);
         let source = Source {

@@ -332,9 +332,12 @@ impl Pool {
                     let turn = MutexGuard::unlocked(&mut state, || {
                         TURN_OF.set(ticket);
                         // A thread that ended would leave the turn under way for ever.
-                        let turn = panic::catch_unwind(AssertUnwindSafe(|| match is_long {
-                            false => member.urgent_turn(),
-                            true => member.long_turn(),
+                        let turn = panic::catch_unwind(AssertUnwindSafe(|| {
+                            if is_long {
+                                member.long_turn()
+                            } else {
+                                member.urgent_turn()
+                            }
                         }));
                         let turn = turn.unwrap_or(Turn::Idle);
                         // The reference may be the last one, and freeing takes long.

@@ -133,9 +133,10 @@ fn gather_from(
 ) -> Result<(), Error> {
     run.run.get(may_block, key, hash, &mut |kind, value| {
         chain.push(kind, value);
-        match kind.is_base() {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
+        if kind.is_base() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
         }
     })?;
     if !chain.is_complete() && run.run.covers(key) {

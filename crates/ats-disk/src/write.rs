@@ -112,9 +112,10 @@ impl Writer {
         }
         // A group of its own: the leader of another one may have to wait.
         let mut write_state = blocking::lock(None, &self.state.write_state)?;
-        let goes_on = match self.is_full() || !write_state.journal.is_begun() {
-            true => self.next_journal.is_begun(),
-            false => write_state.journal.is_open(),
+        let goes_on = if self.is_full() || !write_state.journal.is_begun() {
+            self.next_journal.is_begun()
+        } else {
+            write_state.journal.is_open()
         };
         let goes_on = goes_on && self.files.reserve.is_write_covered(batch.bytes());
         let lets_through = |back_pressure: &BackPressure| back_pressure.lets_through(batch.bytes());

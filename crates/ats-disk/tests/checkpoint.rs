@@ -48,9 +48,10 @@ struct Made {
 
 /// Returns a directory for a checkpoint: in the same file system or in another one.
 fn place(random: &mut Random, number: usize) -> PathBuf {
-    match random.one_in(3) {
-        true => Path::new(OTHER_DISK).join(number.to_string()),
-        false => PathBuf::from(format!("/copy{number}")),
+    if random.one_in(3) {
+        Path::new(OTHER_DISK).join(number.to_string())
+    } else {
+        PathBuf::from(format!("/copy{number}"))
     }
 }
 
@@ -87,13 +88,14 @@ fn open(
         opened => opened.map_err(wrong)?,
     };
     let found = content(&store).map_err(|error| format!("reading {}: {error}", path.display()))?;
-    match meant
+    if meant
         .state
         .iter()
         .eq(found.iter().map(|(key, value)| (key, value)))
     {
-        true => Ok(Some(store)),
-        false => Err(format!("{} is not what it was", path.display())),
+        Ok(Some(store))
+    } else {
+        Err(format!("{} is not what it was", path.display()))
     }
 }
 
@@ -132,9 +134,10 @@ fn stop(
     states: &[State],
     random: &mut Random,
 ) -> Result<u64, String> {
-    let survivals = match random.one_in(4) {
-        true => Survival::all(&point.disk, 2, random),
-        false => Survival::few(&point.disk, random),
+    let survivals = if random.one_in(4) {
+        Survival::all(&point.disk, 2, random)
+    } else {
+        Survival::few(&point.disk, random)
     };
     for survival in &survivals {
         let mut fs = SimFs::new(survival.image(&point.disk));

@@ -305,9 +305,12 @@ impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
             Value::Image(term) => match term.view() {
                 View::Host(host_box) => match H::kind(host_box) {
                     HostKind::Pid | HostKind::Port | HostKind::Ref => {
-                        H::with_ident(host_box, |ident| match ident.local {
-                            true => Some(here),
-                            false => self.environment.atom_word(ident.node),
+                        H::with_ident(host_box, |ident| {
+                            if ident.local {
+                                Some(here)
+                            } else {
+                                self.environment.atom_word(ident.node)
+                            }
                         })
                     }
                     _ => None,

@@ -236,14 +236,16 @@ impl<R: Release> Records<R> for HashTable<R> {
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Record<R>),
     ) -> SlotAnswer {
-        let slots = match self.is_fixed() {
-            true => self.rare().slots.load(Ordering::Relaxed),
-            false => self.directory.active(),
+        let slots = if self.is_fixed() {
+            self.rare().slots.load(Ordering::Relaxed)
+        } else {
+            self.directory.active()
         };
         if index >= slots {
-            return match index == slots {
-                true => SlotAnswer::End,
-                false => SlotAnswer::Beyond,
+            return if index == slots {
+                SlotAnswer::End
+            } else {
+                SlotAnswer::Beyond
             };
         }
         self.walk_slot(index, slots, guard, visit);

@@ -314,10 +314,7 @@ impl<R: Release> Moments<R> {
             }
             active.beginning += 1;
         });
-        let prepared = match is_prepared {
-            true => Ok(true),
-            false => prepare(),
-        };
+        let prepared = if is_prepared { Ok(true) } else { prepare() };
         let is_prepared = matches!(prepared, Ok(true));
         let found = prepared.and_then(|_| find());
         let mut number = 0;

@@ -72,8 +72,9 @@ pub(crate) fn append<'m, H: Host>(
     let before = elements.len();
     let behind = self::elements(later).ok_or(MergeError::Later)?;
     elements.extend(behind);
-    match elements.len() == before {
-        true => Ok(Merged::Earlier(earlier)),
-        false => Ok(Merged::List(elements)),
+    if elements.len() == before {
+        Ok(Merged::Earlier(earlier))
+    } else {
+        Ok(Merged::List(elements))
     }
 }

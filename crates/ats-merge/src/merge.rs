@@ -239,15 +239,17 @@ fn merge_pruned<'m, H: Host>(
     zeros: Zeros,
 ) -> Result<Merged<'m, H>, MergeError> {
     if merge.is_empty(earlier) {
-        return match merge.accepts(later, zeros) {
-            true => Ok(Merged::Later(later)),
-            false => Err(MergeError::Later),
+        return if merge.accepts(later, zeros) {
+            Ok(Merged::Later(later))
+        } else {
+            Err(MergeError::Later)
         };
     }
     if merge.is_empty(later) {
-        return match merge.accepts(earlier, zeros) {
-            true => Ok(Merged::Earlier(earlier)),
-            false => Err(MergeError::Earlier),
+        return if merge.accepts(earlier, zeros) {
+            Ok(Merged::Earlier(earlier))
+        } else {
+            Err(MergeError::Earlier)
         };
     }
     merge.merge(earlier, later, zeros)

@@ -82,12 +82,11 @@ impl<'m, H: Host> Set<'m, H> {
 
     /// Compares an element with one of the other set.
     fn order(&self, at: usize, other: &Self, other_at: usize) -> Ordering {
-        match self.ends.is_empty() {
-            true => {
-                let small = self.elements[at].as_small();
-                small.cmp(&other.elements[other_at].as_small())
-            }
-            false => self.key(at).cmp(other.key(other_at)),
+        if self.ends.is_empty() {
+            let small = self.elements[at].as_small();
+            small.cmp(&other.elements[other_at].as_small())
+        } else {
+            self.key(at).cmp(other.key(other_at))
         }
     }
 
@@ -195,9 +194,10 @@ pub(crate) fn intersection<'m, H: Host>(
             }
         }
     }
-    Ok(match both.len() == a.elements.len() {
-        true => Merged::Earlier(earlier),
-        false => Merged::List(both),
+    Ok(if both.len() == a.elements.len() {
+        Merged::Earlier(earlier)
+    } else {
+        Merged::List(both)
     })
 }
 
@@ -253,8 +253,9 @@ fn intersection_of_maps<'m, H: Host>(
     let all = both.len();
     let keys = keys(&older, zeros);
     both.retain(|(key, _)| keys.contains(&key_of(*key, zeros)));
-    match both.len() == all {
-        true => Merged::Later(later),
-        false => Merged::Map(both),
+    if both.len() == all {
+        Merged::Later(later)
+    } else {
+        Merged::Map(both)
     }
 }

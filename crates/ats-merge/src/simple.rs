@@ -91,9 +91,10 @@ impl Simple {
             Simple::LastBy(number) => {
                 let at = element(earlier, number).ok_or(MergeError::Earlier)?;
                 let later_at = element(later, number).ok_or(MergeError::Later)?;
-                Ok(match order(later_at, at, zeros).is_lt() {
-                    true => Merged::Earlier(earlier),
-                    false => Merged::Later(later),
+                Ok(if order(later_at, at, zeros).is_lt() {
+                    Merged::Earlier(earlier)
+                } else {
+                    Merged::Later(later)
                 })
             }
             Simple::Sum => number::sum(earlier, later),

@@ -73,13 +73,15 @@ pub(crate) fn merge<'m, H: Host>(
 ) -> Result<Merged<'m, H>, MergeError> {
     let earlier = Statistics::of(earlier, zeros).ok_or(MergeError::Earlier)?;
     let later = Statistics::of(later, zeros).ok_or(MergeError::Later)?;
-    let min = match order(later.min, earlier.min, zeros).is_lt() {
-        true => Merged::Later(later.min),
-        false => Merged::Earlier(earlier.min),
+    let min = if order(later.min, earlier.min, zeros).is_lt() {
+        Merged::Later(later.min)
+    } else {
+        Merged::Earlier(earlier.min)
     };
-    let max = match order(later.max, earlier.max, zeros).is_gt() {
-        true => Merged::Later(later.max),
-        false => Merged::Earlier(earlier.max),
+    let max = if order(later.max, earlier.max, zeros).is_gt() {
+        Merged::Later(later.max)
+    } else {
+        Merged::Earlier(earlier.max)
     };
     let sum = number::sum(earlier.sum, later.sum)?;
     let count = earlier.count.checked_add(&later.count);

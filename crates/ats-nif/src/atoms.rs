@@ -383,9 +383,10 @@ impl KnownAtom {
 /// Returns the atom `true` or `false`.
 #[inline]
 pub fn boolean(value: bool) -> VmWord<'static> {
-    match value {
-        true => KnownAtom::True.word(),
-        false => KnownAtom::False.word(),
+    if value {
+        KnownAtom::True.word()
+    } else {
+        KnownAtom::False.word()
     }
 }
 

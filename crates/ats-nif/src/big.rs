@@ -54,10 +54,7 @@ pub fn is_layout_known() -> bool {
 /// `None` for other terms, and if the VM has another layout.
 #[inline]
 pub fn digits(word: VmWord<'_>) -> Option<(bool, &[u8])> {
-    match is_layout_known() {
-        true => read(word),
-        false => None,
-    }
+    if is_layout_known() { read(word) } else { None }
 }
 
 #[inline]

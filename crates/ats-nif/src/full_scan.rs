@@ -55,9 +55,10 @@ impl FullScanPolicy {
             FullScan::Refuse => Err(KnownAtom::FullScan),
             FullScan::Warn => {
                 let now = Moment::now().monotonic_nanos.div_euclid(1_000_000_000);
-                match self.warned_at.swap(now, Ordering::Relaxed) == now {
-                    true => Ok(Verdict::Run),
-                    false => Ok(Verdict::WarnFirst),
+                if self.warned_at.swap(now, Ordering::Relaxed) == now {
+                    Ok(Verdict::Run)
+                } else {
+                    Ok(Verdict::WarnFirst)
                 }
             }
         }

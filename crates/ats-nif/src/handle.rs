@@ -422,9 +422,10 @@ impl Shared {
     /// Returns the term by which users know the table: its name if it is named, else its
     /// identifier.
     pub fn user_term<'e>(&self, env: Env<'e>) -> VmWord<'e> {
-        match self.named {
-            true => self.name(),
-            false => self.id.term(env),
+        if self.named {
+            self.name()
+        } else {
+            self.id.term(env)
         }
     }
 

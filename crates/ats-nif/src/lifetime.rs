@@ -37,12 +37,11 @@ pub fn create<'g>(env: Env<'_>, recipe: Recipe, guard: &'g Guard) -> Result<&'g 
     }
     // The owner is monitored only now, when its exit would find the table; an owner that runs here
     // cannot exit before this call returns.
-    match is_monitored || monitor_all(env, shared) {
-        true => Ok(shared),
-        false => {
-            delete(shared, guard);
-            Err(KnownAtom::None)
-        }
+    if is_monitored || monitor_all(env, shared) {
+        Ok(shared)
+    } else {
+        delete(shared, guard);
+        Err(KnownAtom::None)
     }
 }
 

@@ -19,9 +19,10 @@ static ZEROS_DISTINCT: AtomicBool = AtomicBool::new(false);
 /// Returns this VM's rule for zeros: up to OTP 26, 0.0 and -0.0 are the same term.
 #[inline]
 pub fn zeros() -> Zeros {
-    match ZEROS_DISTINCT.load(Ordering::Relaxed) {
-        true => Zeros::Distinct,
-        false => Zeros::Same,
+    if ZEROS_DISTINCT.load(Ordering::Relaxed) {
+        Zeros::Distinct
+    } else {
+        Zeros::Same
     }
 }
 

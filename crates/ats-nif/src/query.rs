@@ -49,9 +49,12 @@ impl Resource for Compiled {
 impl Compiled {
     /// Compiles a specification.
     pub fn new(spec: VmTerm<'_>) -> Result<Self, KnownAtom> {
-        let spec = parse(spec, &options()).map_err(|error| match error.is_system_limit() {
-            true => KnownAtom::SystemLimit,
-            false => KnownAtom::None,
+        let spec = parse(spec, &options()).map_err(|error| {
+            if error.is_system_limit() {
+                KnownAtom::SystemLimit
+            } else {
+                KnownAtom::None
+            }
         })?;
         Ok(Compiled {
             program: Arc::new(Program::new(spec)),
@@ -284,16 +287,18 @@ pub fn prepare(table: &Table<VmHost>, spec: VmTerm<'_>) -> Result<(Prepared, boo
             zeros: Zeros::Distinct,
             atoms: exact::Atoms::Word,
         };
-        let most = match process::on_dirty_scheduler() {
-            true => usize::MAX,
-            false => SLOW,
+        let most = if process::on_dirty_scheduler() {
+            usize::MAX
+        } else {
+            SLOW
         };
         if exact::exact_key_within(spec, key, options, most).is_none() {
             return Err(NoReply::DirtyCpu);
         }
-        Ok(match key.len() > LONG {
-            true => (compile(table, spec)?, false),
-            false => CACHE.with_borrow_mut(|met| met.find(table, spec, key))?,
+        Ok(if key.len() > LONG {
+            (compile(table, spec)?, false)
+        } else {
+            CACHE.with_borrow_mut(|met| met.find(table, spec, key))?
         })
     })
 }

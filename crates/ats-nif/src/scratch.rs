@@ -44,9 +44,10 @@ pub const LONG_OBJECT: usize = 1 << 14;
 /// Returns the number of words that one operation may copy on this scheduler.
 #[inline]
 pub fn limit() -> usize {
-    match process::on_dirty_scheduler() {
-        true => usize::MAX,
-        false => LONG_OBJECT,
+    if process::on_dirty_scheduler() {
+        usize::MAX
+    } else {
+        LONG_OBJECT
     }
 }
 

@@ -180,9 +180,10 @@ fn on_thread<'e>(env: Env<'e>, [wanted, times]: [VmTerm<'e>; 2]) -> NifResult<'e
     static LEFT: AtomicI64 = AtomicI64::new(0);
     let here = process::thread_type();
     if Some(i64::from(here)) == wanted.as_small() {
-        return match LEFT.fetch_sub(1, Ordering::Relaxed) > 0 {
-            true => Err(NoReply::Retry),
-            false => Ok(env.int(i64::from(here))),
+        return if LEFT.fetch_sub(1, Ordering::Relaxed) > 0 {
+            Err(NoReply::Retry)
+        } else {
+            Ok(env.int(i64::from(here)))
         };
     }
     LEFT.store(times.as_small().ok_or(KnownAtom::None)?, Ordering::Relaxed);

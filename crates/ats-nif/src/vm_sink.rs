@@ -73,9 +73,10 @@ impl<'e> TermSink for VmSink<'e> {
     /// Builds a list like repeated calls of [`cons`](TermSink::cons), but the VM makes all cells at
     /// once if it may choose the tail.
     fn list(&mut self, elements: &[VmWord<'e>], tail: VmWord<'e>) -> VmWord<'e> {
-        match tail.raw() == VmWord::NIL.raw() {
-            true => self.env.list(elements),
-            false => self.env.list_before(elements, tail),
+        if tail.raw() == VmWord::NIL.raw() {
+            self.env.list(elements)
+        } else {
+            self.env.list_before(elements, tail)
         }
     }
 

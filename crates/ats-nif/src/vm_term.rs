@@ -277,9 +277,10 @@ impl<'e> VmTerm<'e> {
         }
         let etf = self.etf();
         if self.passes(sys::enif_is_fun) {
-            return match etf::is_external_fun(etf.bytes()) {
-                true => Kind::ExternalFun,
-                false => Kind::LocalFun,
+            return if etf::is_external_fun(etf.bytes()) {
+                Kind::ExternalFun
+            } else {
+                Kind::LocalFun
             };
         }
         match etf::bitstring(etf.bytes()) {

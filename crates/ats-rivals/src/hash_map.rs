@@ -224,9 +224,10 @@ impl<R: Release> RecordMap<R> for Hashed<R> {
     fn slot(&self, index: usize, found: &mut Vec<Kept<R>>) -> SlotAnswer {
         let slots = self.slots();
         if index >= slots {
-            return match index == slots {
-                true => SlotAnswer::End,
-                false => SlotAnswer::Beyond,
+            return if index == slots {
+                SlotAnswer::End
+            } else {
+                SlotAnswer::Beyond
             };
         }
         let mut from = WalkFrom::Place(slot_start(index, slots));

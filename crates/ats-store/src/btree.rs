@@ -222,9 +222,10 @@ impl Merges for BTreeStore {
             }
             _ => operand.to_vec(),
         };
-        match operator.is_absent(key, &value) {
-            true => records.remove(key),
-            false => records.put(key, value),
+        if operator.is_absent(key, &value) {
+            records.remove(key)
+        } else {
+            records.put(key, value)
         }
         Ok(())
     }

@@ -133,9 +133,10 @@ fn run() {
     let (mut is_cut, mut is_urgent) = (true, false);
     loop {
         is_urgent |= nap(&mut joined, is_cut);
-        let purpose = match joined.elapsed() >= VISIT_EVERY {
-            true => Purpose::Join,
-            false => Purpose::Cut,
+        let purpose = if joined.elapsed() >= VISIT_EVERY {
+            Purpose::Join
+        } else {
+            Purpose::Cut
         };
         is_cut = true;
         let mut stores = std::mem::take(&mut *list());
@@ -160,9 +161,10 @@ fn nap(joined: &mut Instant, is_cut: bool) -> bool {
             .unwrap_or_else(PoisonError::into_inner);
         *joined = Instant::now();
     }
-    let at_most = match is_cut {
-        true => VISIT_EVERY.saturating_sub(joined.elapsed()),
-        false => BREATH,
+    let at_most = if is_cut {
+        VISIT_EVERY.saturating_sub(joined.elapsed())
+    } else {
+        BREATH
     };
     let calm = |_: &mut List| !IS_URGENT.load(Ordering::Relaxed);
     let waited = ARRIVED.wait_timeout_while(waiting, at_most, calm);

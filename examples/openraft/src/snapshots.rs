@@ -135,9 +135,10 @@ impl Snapshots {
         let removed = fs::read_dir(&self.directory).and_then(|mut files| {
             files.try_for_each(|file| {
                 let path = file?.path();
-                match path.extension().is_some() && Some(&path) != kept.as_ref() {
-                    true => fs::remove_file(path),
-                    false => Ok(()),
+                if path.extension().is_some() && Some(&path) != kept.as_ref() {
+                    fs::remove_file(path)
+                } else {
+                    Ok(())
                 }
             })
         });
@@ -230,9 +231,10 @@ impl Reader {
     fn bytes(&mut self, len: u32) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         (&mut self.0).take(len.into()).read_to_end(&mut bytes)?;
-        match bytes.len() == len as usize {
-            true => Ok(bytes),
-            false => Err(io::ErrorKind::UnexpectedEof.into()),
+        if bytes.len() == len as usize {
+            Ok(bytes)
+        } else {
+            Err(io::ErrorKind::UnexpectedEof.into())
         }
     }
 }

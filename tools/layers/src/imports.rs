@@ -305,9 +305,10 @@ impl Walk<'_> {
 /// Returns the file of a module whose children are in this folder.
 fn file_of(folder: &Path) -> PathBuf {
     let beside = folder.with_extension("rs");
-    match beside.exists() {
-        true => beside,
-        false => folder.join("mod.rs"),
+    if beside.exists() {
+        beside
+    } else {
+        folder.join("mod.rs")
     }
 }
 

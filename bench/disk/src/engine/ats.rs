@@ -69,9 +69,10 @@ fn open(folder: &Path, merging: Merging) -> Outcome<Box<dyn Engine>> {
 }
 
 fn durability(durable: bool) -> Durability {
-    match durable {
-        true => Durability::Always,
-        false => Durability::System,
+    if durable {
+        Durability::Always
+    } else {
+        Durability::System
     }
 }
 

@@ -29,19 +29,18 @@ struct Bf {
 
 fn open(folder: &Path, merging: Merging) -> Outcome<Box<dyn Engine>> {
     let file = folder.join("rows.bftree");
-    let tree = match file.exists() {
-        true => BfTree::new_from_cpr_snapshot(&file, true, None, Some(CACHE_BYTES), None),
-        false => {
-            let mut config = Config::default();
-            config
-                .storage_backend(StorageBackend::Std)
-                .file_path(&file)
-                // One buffer serves reads and writes; its size must be a power of two.
-                .cb_size_byte(CACHE_BYTES)
-                .cb_max_key_len(32)
-                .use_snapshot(true);
-            BfTree::with_config(config, None)
-        }
+    let tree = if file.exists() {
+        BfTree::new_from_cpr_snapshot(&file, true, None, Some(CACHE_BYTES), None)
+    } else {
+        let mut config = Config::default();
+        config
+            .storage_backend(StorageBackend::Std)
+            .file_path(&file)
+            // One buffer serves reads and writes; its size must be a power of two.
+            .cb_size_byte(CACHE_BYTES)
+            .cb_max_key_len(32)
+            .use_snapshot(true);
+        BfTree::with_config(config, None)
     };
     Ok(Box::new(Bf {
         tree: tree.map_err(|error| format!("bf-tree: {error:?}"))?,
@@ -61,9 +60,10 @@ impl Bf {
 
 impl Engine for Bf {
     fn put(&self, key: &[u8], value: &[u8], durable: bool) -> Outcome<()> {
-        match durable {
-            true => Err("bf-tree has no durable writes".into()),
-            false => self.insert(key, value),
+        if durable {
+            Err("bf-tree has no durable writes".into())
+        } else {
+            self.insert(key, value)
         }
     }
 

@@ -49,10 +49,11 @@ impl Engine for Fjall {
     }
 
     fn put_all(&self, records: &[Record], durable: bool) -> Outcome<()> {
-        let mode = match durable {
-            true => PersistMode::SyncData,
+        let mode = if durable {
+            PersistMode::SyncData
+        } else {
             // Without a mode a batch stays in a buffer of the process.
-            false => PersistMode::Buffer,
+            PersistMode::Buffer
         };
         let mut batch = self.database.batch().durability(Some(mode));
         for record in records {

@@ -52,9 +52,10 @@ impl StorageBackend for SyncAtWill {
     }
 
     fn sync_data(&self) -> Result<(), io::Error> {
-        match self.syncs.load(Ordering::Relaxed) {
-            true => self.file.sync_data(),
-            false => Ok(()),
+        if self.syncs.load(Ordering::Relaxed) {
+            self.file.sync_data()
+        } else {
+            Ok(())
         }
     }
 

@@ -72,9 +72,10 @@ fn write_options(durable: bool) -> WriteOptions {
 
 impl Engine for RocksDb {
     fn put(&self, key: &[u8], value: &[u8], durable: bool) -> Outcome<()> {
-        match durable {
-            true => self.db.put_opt(key, value, &write_options(true))?,
-            false => self.db.put(key, value)?,
+        if durable {
+            self.db.put_opt(key, value, &write_options(true))?
+        } else {
+            self.db.put(key, value)?
         }
         Ok(())
     }
@@ -128,13 +129,14 @@ impl Engine for RocksDb {
         let RocksDb { db, folder } = *self;
         // Closing completes the log.
         drop(db);
-        match std::fs::read_to_string(folder.join("LOG"))?.contains(SLOW) {
-            true => Err(
+        if std::fs::read_to_string(folder.join("LOG"))?.contains(SLOW) {
+            Err(
                 "RocksDB was built without the options in bench/.cargo/config.toml, \
                          which cargo reads in bench only"
                     .into(),
-            ),
-            false => Ok(()),
+            )
+        } else {
+            Ok(())
         }
     }
 }

@@ -37,9 +37,10 @@ pub(super) fn run(task: &Task) -> Outcome<()> {
             let counter = random.u64(..counters);
             let mut sum = 0;
             engine.get(&data::key(counter), &mut |value| sum = number(value))?;
-            match sum == u64::from(sums[counter as usize]) {
-                true => Ok(()),
-                false => Err("a counter is not the sum of what was added".into()),
+            if sum == u64::from(sums[counter as usize]) {
+                Ok(())
+            } else {
+                Err("a counter is not the sum of what was added".into())
             }
         })
     })?;
@@ -63,9 +64,10 @@ fn compare(engine: &dyn Engine, sums: &[u32]) -> Outcome<()> {
         let sum = counter.and_then(|counter| sums.get(counter as usize));
         right &= sum.is_some_and(|sum| number(value) == u64::from(*sum));
     })?;
-    match right && seen == sums.iter().filter(|sum| **sum > 0).count() {
-        true => Ok(()),
-        false => Err("the counters are not the sums of what was added".into()),
+    if right && seen == sums.iter().filter(|sum| **sum > 0).count() {
+        Ok(())
+    } else {
+        Err("the counters are not the sums of what was added".into())
     }
 }
 

@@ -143,8 +143,9 @@ fn compare(engine: &dyn Engine, sums: &[u64]) -> Outcome<()> {
         before.extend_from_slice(key);
         found[bucket(key)] += number(value);
     })?;
-    match ascending && found == sums {
-        true => Ok(()),
-        false => Err("the counters are not the sums of what was added".into()),
+    if ascending && found == sums {
+        Ok(())
+    } else {
+        Err("the counters are not the sums of what was added".into())
     }
 }

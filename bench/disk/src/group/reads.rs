@@ -91,9 +91,10 @@ impl Reader<'_> {
         rate(count, || {
             (0..count).try_for_each(|_| {
                 let key = data::key(MISSING + random.u64(..MISSING));
-                match self.engine.get(&key, &mut |_| {})? {
-                    false => Ok(()),
-                    true => Err("a read has found what was never written".into()),
+                if self.engine.get(&key, &mut |_| {})? {
+                    Err("a read has found what was never written".into())
+                } else {
+                    Ok(())
                 }
             })
         })
@@ -117,9 +118,10 @@ impl Reader<'_> {
                             && data::looks_like_value(value, *prefix, version)
                     });
                 })?;
-                match right && seen == length {
-                    true => Ok(()),
-                    false => Err("a range is not what was written".into()),
+                if right && seen == length {
+                    Ok(())
+                } else {
+                    Err("a range is not what was written".into())
                 }
             })
         })

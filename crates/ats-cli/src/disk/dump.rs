@@ -34,9 +34,10 @@ pub(super) fn run(
         && let Some(record) = salvage.next().map_err(failure())?
     {
         left -= 1;
-        match output.json {
-            true => print_json(&mut out, &record, format)?,
-            false => print(&mut out, &record, format)?,
+        if output.json {
+            print_json(&mut out, &record, format)?
+        } else {
+            print(&mut out, &record, format)?
         }
     }
     out.flush()?;

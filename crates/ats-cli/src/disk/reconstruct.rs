@@ -26,9 +26,10 @@ pub(super) fn reconstruct(
         && of_operator.is_none()
     {
         let why = format!("the merge operator {name}, version {version}, is not that of a table");
-        return match is_asked_for {
-            true => Err(Failure::Refused(why)),
-            false => Ok(None),
+        return if is_asked_for {
+            Err(Failure::Refused(why))
+        } else {
+            Ok(None)
         };
     }
     let is_table = is_asked_for || of_operator.is_some();

@@ -27,9 +27,10 @@ pub(super) fn run(
         return Err(Failure::Refused(why.into()));
     }
     let survey = survey(source)?;
-    let (table, fault) = match table_options.no_table {
-        true => (None, None),
-        false => find_table(&survey, table_options, operator, output)?,
+    let (table, fault) = if table_options.no_table {
+        (None, None)
+    } else {
+        find_table(&survey, table_options, operator, output)?
     };
     let of_table = table.as_ref().and_then(salvage::operator);
     let options = options(of_table.as_ref().or(operator));
@@ -86,11 +87,12 @@ fn find_table(
 ) -> Result<(Option<Description>, Option<Fault>), Failure> {
     let found = Table::read(survey)?;
     if let Table::Described(table) = found {
-        return match table_options.fits(&table) {
-            true => Ok((Some(table), None)),
-            false => Err(Failure::Refused(format!(
+        return if table_options.fits(&table) {
+            Ok((Some(table), None))
+        } else {
+            Err(Failure::Refused(format!(
                 "the options do not fit the table, which is described: {table}"
-            ))),
+            )))
         };
     }
     let table = reconstruct(survey, &found, table_options, operator, output)?;

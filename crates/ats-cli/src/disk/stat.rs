@@ -18,9 +18,10 @@ pub(super) fn run(directory: &Path, output: Output) -> Result<Outcome, Failure> 
     let shown = table::describe(table.description(), fault.is_some());
     let mut faults = survey.faults().to_vec();
     faults.extend(fault);
-    match output.json {
-        true => print_json(&json(&survey, &table, &faults))?,
-        false => print(&survey, &shown, &faults)?,
+    if output.json {
+        print_json(&json(&survey, &table, &faults))?
+    } else {
+        print(&survey, &shown, &faults)?
     }
     Ok(Outcome::of_faults(!faults.is_empty()))
 }

@@ -13,17 +13,19 @@ use std::path::Path;
 
 pub(super) fn run(directory: &Path, no_table: bool, output: Output) -> Result<Outcome, Failure> {
     let survey = survey_live(directory)?;
-    let table = match no_table {
-        true => Table::Missing,
-        false => Table::read(&survey)?,
+    let table = if no_table {
+        Table::Missing
+    } else {
+        Table::read(&survey)?
     };
     let bar = Bar::new("verifying", output);
     let report = verify(&survey, &mut |progress| bar.show(progress));
     drop(bar);
     let mut report = report.map_err(failure_in(directory.display().to_string()))?;
-    let fault = match no_table {
-        true => None,
-        false => table.fault_by_records(&survey, directory),
+    let fault = if no_table {
+        None
+    } else {
+        table.fault_by_records(&survey, directory)
     };
     let shown = table::describe(table.description(), fault.is_some());
     report.faults.extend(fault);

@@ -51,13 +51,11 @@ fn make(path: &Path, description: &Description) {
     let codec = Arc::new(TermCodec { zeros });
     let has_objects = table_type.is_bag() && !description.has_shared;
     let files = store(path, description);
-    let records: Box<dyn StoreHandle> = match has_objects {
-        true => {
-            let identity =
-                ObjectIdentity::new(Arc::clone(&codec) as Arc<dyn Codec<TermHost>>, zeros);
-            Box::new(BagStore::new(files.clone(), Arc::new(identity), false))
-        }
-        false => Box::new(BTreeStore::new()),
+    let records: Box<dyn StoreHandle> = if has_objects {
+        let identity = ObjectIdentity::new(Arc::clone(&codec) as Arc<dyn Codec<TermHost>>, zeros);
+        Box::new(BagStore::new(files.clone(), Arc::new(identity), false))
+    } else {
+        Box::new(BTreeStore::new())
     };
     let table = Table::<TermHost>::on_store(records, || true, codec, table_type, position, zeros);
     for number in 0..RECORDS {
@@ -71,9 +69,10 @@ fn make(path: &Path, description: &Description) {
         }
     }
     let mut write = |key: &[u8], value: &[u8]| {
-        let written = match description.merge.is_empty() {
-            true => files.put(key, value),
-            false => files.merge(key, value),
+        let written = if description.merge.is_empty() {
+            files.put(key, value)
+        } else {
+            files.merge(key, value)
         };
         written.expect("written");
         ControlFlow::Continue(())
@@ -220,9 +219,10 @@ fn what_is_saved_of_a_table_is_a_table() {
         let opened = store(&target, &table);
         let records: Result<Vec<_>, _> = opened.scan(..).collect();
         let records = records.expect("readable").len() as i64;
-        let objects = match table_type.is_bag() && !table_type.is_distinct_bag() {
-            true => 2 * RECORDS,
-            false => RECORDS,
+        let objects = if table_type.is_bag() && !table_type.is_distinct_bag() {
+            2 * RECORDS
+        } else {
+            RECORDS
         };
         assert!((objects / 2..objects).contains(&records), "{records}");
     }

@@ -148,13 +148,12 @@ impl Executor {
         let oldest = runs.last().map(|run| run.meta.id);
         let is_bottom = version.runs.last().map(|run| run.meta.id) == oldest
             || is_injected(InjectedFault::EarlyDrop);
-        let deletes = match is_bottom {
+        let deletes = if is_bottom {
             // Nothing is left for them to delete.
-            true => RangeSet::default(),
-            false => {
-                let sets = runs.iter().filter_map(|run| run.run.range_deletes());
-                sets.flat_map(|deletes| deletes.iter()).collect()
-            }
+            RangeSet::default()
+        } else {
+            let sets = runs.iter().filter_map(|run| run.run.range_deletes());
+            sets.flat_map(|deletes| deletes.iter()).collect()
         };
         let moved = movable(&runs, self.state.options.file_bytes / 4, is_bottom);
         Inputs {
@@ -301,9 +300,10 @@ impl Executor {
         };
         let all = inputs.runs.iter().flat_map(|run| run.run.files());
         let open: Vec<_> = all.cloned().collect();
-        let run = match meta.files.is_empty() {
-            true => None,
-            false => Some(self.files.open_run(&meta, &open)?),
+        let run = if meta.files.is_empty() {
+            None
+        } else {
+            Some(self.files.open_run(&meta, &open)?)
         };
         let new: Vec<_> = meta
             .files

@@ -72,10 +72,7 @@ impl Compactor {
                 bytes += file.meta().bytes;
                 let fits = files.is_empty() || bytes <= most_bytes && is_keyed(&files[0]);
                 if !fits || !self.files.reserve.mark_purged(file.meta().number) {
-                    match files.is_empty() {
-                        true => bytes = 0,
-                        false => break,
-                    }
+                    if files.is_empty() { bytes = 0 } else { break }
                 } else {
                     files.push(Arc::clone(file));
                 }
@@ -102,9 +99,10 @@ impl Compactor {
         meta.files.retain(|file| !is_purged(file));
         meta.files.extend(purged.clone());
         meta.id = self.files.new_run_id();
-        let run = match meta.files.is_empty() {
-            true => None,
-            false => Some(self.files.open_run(&meta, purge.run.run.files())?),
+        let run = if meta.files.is_empty() {
+            None
+        } else {
+            Some(self.files.open_run(&meta, purge.run.run.files())?)
         };
         if let Some(purged) = &purged {
             self.files.reserve.mark_purged(purged.number);
@@ -177,17 +175,16 @@ impl Compactor {
                 }
                 cursor.advance(Some(MayBlock::here()))?;
             }
-            match is_empty && deletes.is_empty() {
-                true => Ok(None),
-                false => {
-                    let RunMeta {
-                        first_seq,
-                        last_seq,
-                        ..
-                    } = purge.run.meta;
-                    let written = writer.finish(first_seq, last_seq, &deletes, purge.bounds());
-                    written.map(Some)
-                }
+            if is_empty && deletes.is_empty() {
+                Ok(None)
+            } else {
+                let RunMeta {
+                    first_seq,
+                    last_seq,
+                    ..
+                } = purge.run.meta;
+                let written = writer.finish(first_seq, last_seq, &deletes, purge.bounds());
+                written.map(Some)
             }
         })();
         if !matches!(written, Ok(Some(_))) {

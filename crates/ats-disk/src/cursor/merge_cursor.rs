@@ -135,9 +135,10 @@ impl MergeCursor {
     /// present key.
     #[inline]
     pub(crate) fn deleting_source(&self) -> Option<usize> {
-        match self.has_range_deletes {
-            true => self.find_deleting(),
-            false => None,
+        if self.has_range_deletes {
+            self.find_deleting()
+        } else {
+            None
         }
     }
 
@@ -278,9 +279,10 @@ impl MergeCursor {
             let covers = |deletes: &Deleted| deletes.covers(key);
             is_here && has_base() || source.range_deletes.as_ref().is_some_and(covers)
         };
-        match newer.iter().enumerate().any(hides) {
-            true => None,
-            false => Some(&*oldest.cursor),
+        if newer.iter().enumerate().any(hides) {
+            None
+        } else {
+            Some(&*oldest.cursor)
         }
     }
 
@@ -291,9 +293,10 @@ impl MergeCursor {
             return;
         };
         for index in 0..self.sources.len() {
-            let index = match is_injected(InjectedFault::Order) {
-                true => self.sources.len() - 1 - index,
-                false => index,
+            let index = if is_injected(InjectedFault::Order) {
+                self.sources.len() - 1 - index
+            } else {
+                index
             };
             let source = &self.sources[index];
             if self.here.contains(&index) {

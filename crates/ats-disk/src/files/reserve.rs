@@ -92,9 +92,10 @@ impl Reserve {
     /// the write that needs a larger reserve should not be made.
     #[inline]
     fn cover(&self, directory: &dyn Directory, bytes: u64) -> io::Result<()> {
-        match self.covers(bytes) {
-            true => Ok(()),
-            false => self.grow(directory, bytes),
+        if self.covers(bytes) {
+            Ok(())
+        } else {
+            self.grow(directory, bytes)
         }
     }
 
@@ -156,10 +157,11 @@ impl Reserve {
         }
         self.bytes.store(0, Ordering::Relaxed);
         let taken = self.cover(directory, bytes).is_ok();
-        match taken {
-            true => self.is_short.store(false, Ordering::Relaxed),
+        if taken {
+            self.is_short.store(false, Ordering::Relaxed)
+        } else {
             // A part of it may be there.
-            false => drop(remove_if_there(directory, NAME)),
+            drop(remove_if_there(directory, NAME))
         }
         taken
     }
@@ -224,15 +226,14 @@ impl Reserve {
     /// [`Error::Io`] of a full disk, if there is none and the write does not only delete.
     pub(crate) fn cover_write(&self, bytes: usize, only_deletes: bool) -> Result<(), Error> {
         if self.is_short() {
-            return match only_deletes {
-                true => Ok(()),
-                false => {
-                    let error = io::Error::from(io::ErrorKind::StorageFull);
-                    Err(Error::io(
-                        &error,
-                        "the disk is full, and takes deletes only",
-                    ))
-                }
+            return if only_deletes {
+                Ok(())
+            } else {
+                let error = io::Error::from(io::ErrorKind::StorageFull);
+                Err(Error::io(
+                    &error,
+                    "the disk is full, and takes deletes only",
+                ))
             };
         }
         let needed = self.needed_bytes(bytes);
@@ -268,13 +269,12 @@ impl Reserve {
 
     /// Returns the bytes with which a memtable is full.
     pub(crate) fn memtable_limit(&self) -> usize {
-        match self.is_short() {
-            false => self.state.full_memtable_bytes(),
-            true => {
-                let part = self.bytes.load(Ordering::Relaxed) / SHORT_MEMTABLE_PART;
-                let part = usize::try_from(part.max(LEAST_BYTES / 2)).unwrap_or(usize::MAX);
-                self.state.full_memtable_bytes().min(part)
-            }
+        if self.is_short() {
+            let part = self.bytes.load(Ordering::Relaxed) / SHORT_MEMTABLE_PART;
+            let part = usize::try_from(part.max(LEAST_BYTES / 2)).unwrap_or(usize::MAX);
+            self.state.full_memtable_bytes().min(part)
+        } else {
+            self.state.full_memtable_bytes()
         }
     }
 }

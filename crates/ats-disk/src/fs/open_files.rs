@@ -155,9 +155,10 @@ impl Row {
     }
 
     fn push(&mut self, slot: &Arc<Slot>) {
-        let files = match slot.is_hardly_read() {
-            true => &mut self.hardly_read,
-            false => &mut self.often_read,
+        let files = if slot.is_hardly_read() {
+            &mut self.hardly_read
+        } else {
+            &mut self.often_read
         };
         files.push_back(Arc::downgrade(slot));
     }

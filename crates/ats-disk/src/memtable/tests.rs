@@ -41,9 +41,10 @@ impl KeptVersion {
             seq: version.stamp.seq().get(),
             kind: version.stamp.kind(),
             is_apart: tags.has(Tags::APART) || tags.has(Tags::REFUSED),
-            node_bytes: match version.is_inline() {
-                true => 0,
-                false => Node::bytes(version.bytes.len()),
+            node_bytes: if version.is_inline() {
+                0
+            } else {
+                Node::bytes(version.bytes.len())
             },
         }
     }
@@ -258,9 +259,10 @@ fn a_cursor_walks_over_many_keys_in_both_directions() {
             1_000_000 + number
         };
         let value = vec![number as u8; if number % 100 == 0 { 5_000 } else { 10 }];
-        let key = match is_seen {
-            true => key(number),
-            false => (2 * seen + 2 * number + 1).to_be_bytes(),
+        let key = if is_seen {
+            key(number)
+        } else {
+            (2 * seen + 2 * number + 1).to_be_bytes()
         };
         memtable.apply(write(Kind::Put, &key, &value, seq), &ALONE, None);
     }

@@ -95,9 +95,10 @@ impl Journals {
         let mut journals = reading.journals;
         journals.last_seq = reading.seq;
         for gap in reading.gaps {
-            match gap.was_durable {
-                true => journals.faults.push(gap.fault),
-                false => journals.unfinished.push(gap.fault),
+            if gap.was_durable {
+                journals.faults.push(gap.fault)
+            } else {
+                journals.unfinished.push(gap.fault)
             }
         }
         journals
@@ -133,10 +134,11 @@ impl Reading<'_> {
                     taken?;
                     self.at = log.position();
                 }
-                Next::End => match log.resync()? {
-                    true => {}
-                    false => break,
-                },
+                Next::End => {
+                    if !log.resync()? {
+                        break;
+                    }
+                }
             }
         }
         if !has_header && has_records {
@@ -159,12 +161,11 @@ impl Reading<'_> {
         let behind = first.get().saturating_add(u64::from(changes));
         let behind = Seq::new(behind);
         if first > self.seq.next() {
-            let what = match self.seq.next() == first - 1 {
-                true => format!("change {} is missing before this place", first - 1),
-                false => {
-                    let (from, to) = (self.seq.next(), first - 1);
-                    format!("changes {from} to {to} are missing before this place")
-                }
+            let what = if self.seq.next() == first - 1 {
+                format!("change {} is missing before this place", first - 1)
+            } else {
+                let (from, to) = (self.seq.next(), first - 1);
+                format!("changes {from} to {to} are missing before this place")
             };
             self.gaps.push(Gap {
                 at: self.at,

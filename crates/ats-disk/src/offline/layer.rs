@@ -180,9 +180,10 @@ impl Layers {
 
     /// Says of a file that is missing which keys are lost with it.
     fn name_lost_keys(&mut self, missing: &ScannedFile) {
-        let keys = match missing.has_lost_ranges {
-            true => Some(LostKeys::ALL),
-            false => missing.lost.first().cloned(),
+        let keys = if missing.has_lost_ranges {
+            Some(LostKeys::ALL)
+        } else {
+            missing.lost.first().cloned()
         };
         let mut faults = self.faults.iter_mut();
         if let Some(fault) = faults.find(|fault| fault.file == missing.name()) {

@@ -429,10 +429,11 @@ impl<'f> Window<'f> {
         }
         if at < end {
             found.has_holes = true;
-            match has_other {
+            if has_other {
                 // The footer is left, or damage behind the blocks.
-                true => found.faults.push((at, "is not a frame")),
-                false => found.pieces.push(Piece::Lost(at, "is not a frame")),
+                found.faults.push((at, "is not a frame"))
+            } else {
+                found.pieces.push(Piece::Lost(at, "is not a frame"))
             }
         }
     }
@@ -441,9 +442,10 @@ impl<'f> Window<'f> {
     fn next_frame(&mut self, from: u64, end: u64) -> Option<(u64, (u64, Content))> {
         let mut offsets = from..end;
         offsets.find_map(|at| {
-            let frame = match self.steps < MOST_STEPS {
-                true => self.frame_at(at, end.min(at + GUESSED_BYTES)),
-                false => return Some(None),
+            let frame = if self.steps < MOST_STEPS {
+                self.frame_at(at, end.min(at + GUESSED_BYTES))
+            } else {
+                return Some(None);
             };
             frame.map(|frame| Some((at, frame)))
         })?
@@ -547,9 +549,10 @@ impl ScannedFile {
         };
         let read =
             read.map_err(|error| Error::io(&error, format_args!("read of {}", self.name)))?;
-        let content = match read == bytes.len() {
-            true => open_frame(&bytes, Content::Block, self.identity.seed(offset)),
-            false => Err(Damaged("ends early")),
+        let content = if read == bytes.len() {
+            open_frame(&bytes, Content::Block, self.identity.seed(offset))
+        } else {
+            Err(Damaged("ends early"))
         };
         let block = content.and_then(|content| Block::new(&content));
         block.map_err(|why| self.change_error(offset, why))

@@ -104,9 +104,12 @@ fn file(
     let opened = survey.open(&found.name).ok()?;
     let operator = survey.operator.as_ref();
     let file = RunFile::open(opened, meta.clone(), identity, operator, Arc::clone(cache));
-    let checked = file.map(Arc::new).and_then(|file| match is_whole {
-        true => file.verify().map(|()| file),
-        false => Ok(file),
+    let checked = file.map(Arc::new).and_then(|file| {
+        if is_whole {
+            file.verify().map(|()| file)
+        } else {
+            Ok(file)
+        }
     });
     match checked {
         Ok(file) => Some(file),

@@ -166,10 +166,7 @@ fn times_are_kept_beside_long_turns() {
         |_| Turn::Long,
         |done| {
             sleep(Duration::from_millis(30));
-            match done < 10 {
-                true => Turn::Again,
-                false => Turn::Idle,
-            }
+            if done < 10 { Turn::Again } else { Turn::Idle }
         },
     );
     let memberships = [join(&pool, &ticking), join(&pool, &slow)];

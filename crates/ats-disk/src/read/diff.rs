@@ -57,9 +57,10 @@ impl Snapshot {
     /// # Errors
     /// [`Error::Expired`].
     pub fn diff(&self, other: &Snapshot, keys: impl KeyBounds) -> Result<Option<Diff>, Error> {
-        match Arc::ptr_eq(self.pinned().state(), other.pinned().state()) {
-            true => Diff::new(self, other, HalfOpen::new(&keys).as_range()).map(Some),
-            false => Ok(None),
+        if Arc::ptr_eq(self.pinned().state(), other.pinned().state()) {
+            Diff::new(self, other, HalfOpen::new(&keys).as_range()).map(Some)
+        } else {
+            Ok(None)
         }
     }
 }
@@ -77,9 +78,10 @@ impl Diff {
         let [earlier, later] = [from, to].map(|snapshot| snapshot.pinned().version());
         let (earlier, later) = (earlier?, later?);
         let seqs = [from, to].map(|snapshot| snapshot.pinned().read_point());
-        let (sources, deleted) = match seqs[0] == seqs[1] || key_range.is_empty() {
-            true => (Vec::new(), RangeSet::new()),
-            false => candidates([&*earlier, &*later], seqs, key_range)?,
+        let (sources, deleted) = if seqs[0] == seqs[1] || key_range.is_empty() {
+            (Vec::new(), RangeSet::new())
+        } else {
+            candidates([&*earlier, &*later], seqs, key_range)?
         };
         Ok(Diff {
             snapshots: [first.clone(), second.clone()],
@@ -134,9 +136,10 @@ impl Diff {
                 Ordering::Greater => (false, true),
             },
         };
-        let key = match is_written {
-            true => written,
-            false => self.deleted.key(),
+        let key = if is_written {
+            written
+        } else {
+            self.deleted.key()
         };
         self.key.clear();
         self.key.extend_from_slice(key.unwrap_or_default());

@@ -151,9 +151,10 @@ impl LendingScan {
     ) -> Result<Self, Error> {
         let version = pinned.version()?;
         let state = pinned.state();
-        let finding = match state.gaps.is_active() {
-            true => FindsGaps::begin(state, pinned.read_point()),
-            false => None,
+        let finding = if state.gaps.is_active() {
+            FindsGaps::begin(state, pinned.read_point())
+        } else {
+            None
         };
         let cursor = MergeCursor::new(sources(&version, key_range, pinned.read_point()));
         Ok(LendingScan {
@@ -161,9 +162,10 @@ impl LendingScan {
             direction,
             low: key_range.low.map(<[u8]>::to_vec),
             high: key_range.high.map(<[u8]>::to_vec),
-            phase: match key_range.is_empty() {
-                true => Phase::End,
-                false => Phase::Before,
+            phase: if key_range.is_empty() {
+                Phase::End
+            } else {
+                Phase::Before
             },
             chain: Chain::new(),
             value: Vec::new(),

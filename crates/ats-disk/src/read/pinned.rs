@@ -184,9 +184,10 @@ impl Pinned {
 
     pub(crate) fn check(&self) -> Result<(), Error> {
         self.note_read();
-        match self.has_ended() {
-            false => Ok(()),
-            true => Err(Error::Expired),
+        if self.has_ended() {
+            Err(Error::Expired)
+        } else {
+            Ok(())
         }
     }
 }

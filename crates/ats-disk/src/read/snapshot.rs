@@ -182,9 +182,10 @@ impl Snapshot {
         key_range: KeyRange<'_>,
     ) -> Result<Option<Vec<u8>>, Error> {
         let version = self.pinned.version()?;
-        match key_range.is_empty() {
-            true => Ok(None),
-            false => median(may_block, &self.pinned, &version, key_range),
+        if key_range.is_empty() {
+            Ok(None)
+        } else {
+            median(may_block, &self.pinned, &version, key_range)
         }
     }
 

@@ -283,9 +283,10 @@ impl BlockCache {
 
     pub(crate) fn statistics(&self) -> CacheStatistics {
         let items = &self.items.items;
-        let (weight, items) = match self.is_shared {
-            true => (0, 0),
-            false => (items.weight(), items.len()),
+        let (weight, items) = if self.is_shared {
+            (0, 0)
+        } else {
+            (items.weight(), items.len())
         };
         CacheStatistics {
             hits: self.hits.sum() as u64,

@@ -158,19 +158,17 @@ impl FileCursor {
         {
             return Ok(Some(Arc::clone(part)));
         }
-        let part = match self.use_cache {
-            true => self.file.part(may_block, top, number)?.into_arc(),
-            false => {
-                let (file, direction) = (&self.file, self.direction);
-                let wanted = &Wanted {
-                    piece: top.piece(number),
-                    limits: top.extent(),
-                };
-                let parts = &mut self.parts;
-                let part =
-                    parts.frame(may_block, file, direction, wanted, Content::Part, Part::new);
-                Arc::new(part?)
-            }
+        let part = if self.use_cache {
+            self.file.part(may_block, top, number)?.into_arc()
+        } else {
+            let (file, direction) = (&self.file, self.direction);
+            let wanted = &Wanted {
+                piece: top.piece(number),
+                limits: top.extent(),
+            };
+            let parts = &mut self.parts;
+            let part = parts.frame(may_block, file, direction, wanted, Content::Part, Part::new);
+            Arc::new(part?)
         };
         self.part = Some((number, Arc::clone(&part)));
         Ok(Some(part))
@@ -276,9 +274,10 @@ impl FileCursor {
         bound: Option<&[u8]>,
     ) -> Result<bool, Error> {
         self.direction = direction;
-        self.blocks.ahead = match self.use_cache {
-            true => 0,
-            false => self.blocks.max_ahead,
+        self.blocks.ahead = if self.use_cache {
+            0
+        } else {
+            self.blocks.max_ahead
         };
         self.parts.ahead = self.parts.max_ahead;
         let Some(top) = self.file.top() else {
@@ -302,10 +301,11 @@ impl FileCursor {
             Direction::Up => walk.seek_up(bound),
             Direction::Down => walk.seek_down(bound),
         };
-        match found.map_err(|why| self.file.damage(self.offset, why))? {
-            true => Ok(true),
+        if found.map_err(|why| self.file.damage(self.offset, why))? {
+            Ok(true)
+        } else {
             // All keys of the block are beyond the bound. The next block has no such keys.
-            false => self.next_block(may_block),
+            self.next_block(may_block)
         }
     }
 
@@ -317,9 +317,10 @@ impl FileCursor {
             Direction::Up => walk.step_up(),
             Direction::Down => walk.step_down(),
         };
-        match found.map_err(|why| self.file.damage(self.offset, why))? {
-            true => Ok(true),
-            false => self.next_block(may_block),
+        if found.map_err(|why| self.file.damage(self.offset, why))? {
+            Ok(true)
+        } else {
+            self.next_block(may_block)
         }
     }
 

@@ -79,9 +79,10 @@ impl FilterSize {
         let (mut low, mut high) = (0.0, 256.0);
         for _ in 0..50 {
             let middle = (low + high) / 2.0;
-            match false_positive_rate(middle) <= wanted {
-                true => low = middle,
-                false => high = middle,
+            if false_positive_rate(middle) <= wanted {
+                low = middle
+            } else {
+                high = middle
             }
         }
         FilterSize { keys_per_lane: low }
@@ -93,12 +94,13 @@ impl FilterSize {
     }
 
     fn lanes(self, keys: usize) -> usize {
-        match self.makes_filters() {
+        if self.makes_filters() {
             // The bound is the limit of `lane_of`. Above it are filters of 128 GiB.
-            true => (keys as f64 / self.keys_per_lane)
+            (keys as f64 / self.keys_per_lane)
                 .ceil()
-                .min(f64::from(u32::MAX)) as usize,
-            false => 0,
+                .min(f64::from(u32::MAX)) as usize
+        } else {
+            0
         }
     }
 

@@ -89,15 +89,14 @@ impl Separators {
     /// Returns the number of separators that are not above the key. O(log n).
     #[inline]
     pub(crate) fn rank(&self, key: &[u8]) -> usize {
-        let key = match self.prefix.is_empty() {
-            true => key,
-            false => {
-                let prefix = self.prefix.len().min(key.len());
-                match compare(&key[..prefix], &self.prefix) {
-                    Ordering::Less => return 0,
-                    Ordering::Equal => &key[prefix..],
-                    Ordering::Greater => return self.heads.len(),
-                }
+        let key = if self.prefix.is_empty() {
+            key
+        } else {
+            let prefix = self.prefix.len().min(key.len());
+            match compare(&key[..prefix], &self.prefix) {
+                Ordering::Less => return 0,
+                Ordering::Equal => &key[prefix..],
+                Ordering::Greater => return self.heads.len(),
             }
         };
         let key_head = head(key);
@@ -114,9 +113,10 @@ impl Separators {
         let mut high = low + equal.partition_point(|&head| head == key_head);
         while low < high {
             let middle = low + (high - low) / 2;
-            match compare(self.suffix(middle), key) != Ordering::Greater {
-                true => low = middle + 1,
-                false => high = middle,
+            if compare(self.suffix(middle), key) != Ordering::Greater {
+                low = middle + 1
+            } else {
+                high = middle
             }
         }
         low

@@ -289,9 +289,10 @@ impl RunFile {
                 format_args!("read run file {number} at offset {offset}"),
             )
         })?;
-        match read == out.len() {
-            true => Ok(()),
-            false => Err(self.damage(offset, Damaged("ends early"))),
+        if read == out.len() {
+            Ok(())
+        } else {
+            Err(self.damage(offset, Damaged("ends early")))
         }
     }
 

@@ -231,9 +231,10 @@ impl FileWriter {
             }
             None => self.end_part(),
         }
-        match self.chunk.len() >= CHUNK_BYTES {
-            true => self.write_chunk(),
-            false => Ok(()),
+        if self.chunk.len() >= CHUNK_BYTES {
+            self.write_chunk()
+        } else {
+            Ok(())
         }
     }
 
@@ -259,9 +260,10 @@ impl FileWriter {
             buffer.clear();
             buffer.shrink_to(2 * CHUNK_BYTES);
         }
-        match self.written - self.synced >= SYNC_BYTES {
-            true => self.sync(),
-            false => Ok(()),
+        if self.written - self.synced >= SYNC_BYTES {
+            self.sync()
+        } else {
+            Ok(())
         }
     }
 

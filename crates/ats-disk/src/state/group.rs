@@ -43,9 +43,10 @@ pub(crate) struct Batches {
 impl Batches {
     pub(crate) fn add(&mut self, batch: &Batch, sync: bool) {
         let is_first = self.ends.is_empty();
-        self.count_change = match is_first {
-            true => batch.count_change(),
-            false => self.count_change.then(batch.count_change()),
+        self.count_change = if is_first {
+            batch.count_change()
+        } else {
+            self.count_change.then(batch.count_change())
         };
         self.only_deletes = batch.only_deletes() && (is_first || self.only_deletes);
         if !batch.numbered_keys().is_empty() {

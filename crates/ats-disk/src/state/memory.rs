@@ -173,10 +173,10 @@ pub(crate) fn relieve() {
     let mut others = Vec::with_capacity(shares.len());
     for share in &shares {
         let bytes = share.bytes.load(Ordering::Relaxed);
-        match share.is_wanted.load(Ordering::Relaxed) {
-            true => to_free = to_free.saturating_sub(bytes),
-            false if share.membership.get().is_some() => others.push((bytes, share)),
-            false => {}
+        if share.is_wanted.load(Ordering::Relaxed) {
+            to_free = to_free.saturating_sub(bytes);
+        } else if share.membership.get().is_some() {
+            others.push((bytes, share));
         }
     }
     others.sort_unstable_by_key(|(bytes, _)| usize::MAX - bytes);

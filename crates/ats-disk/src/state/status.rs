@@ -22,9 +22,10 @@ impl Status {
         Status {
             fork_count: fork_detection::fork_count(),
             is_opened_read_only,
-            read_only: match is_opened_read_only {
-                true => OnceLock::from(String::from("it was opened for reading")),
-                false => OnceLock::new(),
+            read_only: if is_opened_read_only {
+                OnceLock::from(String::from("it was opened for reading"))
+            } else {
+                OnceLock::new()
             },
             is_closing: AtomicBool::new(false),
             background_error: Mutex::default(),
@@ -78,9 +79,10 @@ impl Status {
     /// # Errors
     /// [`Error::ReadOnly`] while the store is being closed, which no writer may keep from its end.
     pub(crate) fn check_open(&self) -> Result<(), Error> {
-        match self.is_closing() {
-            false => Ok(()),
-            true => Err(Error::ReadOnly("it is being closed".into())),
+        if self.is_closing() {
+            Err(Error::ReadOnly("it is being closed".into()))
+        } else {
+            Ok(())
         }
     }
 

@@ -136,9 +136,10 @@ impl TombstoneGaps {
     /// Says that it was looked for a gap around a deleted key, and how many keys were passed.
     pub(crate) fn note_search(&self, passed: u32) {
         let doublings = &self.deletes.doublings;
-        let more = match passed >= LEAST_PASSED {
-            true => 0,
-            false => (doublings.load(Ordering::Relaxed) + 1).min(MOST_DOUBLINGS),
+        let more = if passed >= LEAST_PASSED {
+            0
+        } else {
+            (doublings.load(Ordering::Relaxed) + 1).min(MOST_DOUBLINGS)
         };
         doublings.store(more, Ordering::Relaxed);
     }
@@ -276,9 +277,12 @@ impl Known {
             (Some(high), Some(bound)) => bound <= &**high,
             (Some(_), None) => false,
         };
-        (is_in && gap.since <= seq).then(|| match low.is_empty() {
-            true => Behind::End,
-            false => Behind::Bound(low.into()),
+        (is_in && gap.since <= seq).then(|| {
+            if low.is_empty() {
+                Behind::End
+            } else {
+                Behind::Bound(low.into())
+            }
         })
     }
 
@@ -301,9 +305,10 @@ impl Known {
         let above = successor(key).into_boxed_slice();
         let has_below = *low < *key;
         let has_above = gap.high.as_deref().is_none_or(|high| *above < *high);
-        let passed = match has_below && has_above {
-            true => gap.passed / 2,
-            false => gap.passed,
+        let passed = if has_below && has_above {
+            gap.passed / 2
+        } else {
+            gap.passed
         };
         let mut put = |low, high| {
             let piece = Gap {

@@ -229,9 +229,10 @@ impl Replay<'_> {
         numbers.sort_unstable();
         let mut next = self.first;
         for number in &numbers {
-            let reader = match *number == next {
-                true => self.open(*number)?,
-                false => None,
+            let reader = if *number == next {
+                self.open(*number)?
+            } else {
+                None
             };
             let Some(mut reader) = reader else {
                 break;
@@ -328,9 +329,10 @@ impl Replay<'_> {
             let (first, changes, encoded) = journal::parts(payload)?;
             if first != self.seq.next() {
                 let is_first = self.seq.next() == first_seq;
-                return match is_first && first > first_seq {
-                    true => Ok(false),
-                    false => Err(Error::corrupt("the journal has a gap")),
+                return if is_first && first > first_seq {
+                    Ok(false)
+                } else {
+                    Err(Error::corrupt("the journal has a gap"))
                 };
             }
             let mut seq = self.seq;
@@ -370,9 +372,10 @@ impl Replay<'_> {
                 }
                 reader.file().sync()?;
             }
-            match self.is_empty() {
-                true => Ok(()),
-                false => self.directory.sync(),
+            if self.is_empty() {
+                Ok(())
+            } else {
+                self.directory.sync()
             }
         };
         repair().map_err(|error| Error::io(&error, "repairing the journal"))

@@ -177,9 +177,10 @@ impl Subject for BagStore {
             }
         });
         updated.map_err(of_store)?;
-        match synced {
-            true => self.records().store().sync(),
-            false => Ok(()),
+        if synced {
+            self.records().store().sync()
+        } else {
+            Ok(())
         }
     }
 

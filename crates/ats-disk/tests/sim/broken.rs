@@ -58,9 +58,8 @@ impl Broken {
                 forever,
             };
             let failed = guard(|| self.fail_at::<S>(fault));
-            match failed.map_err(|wrong| self.wrong(&wrong, &format!("{fault:?}")))? {
-                true => {}
-                false => return Ok(at),
+            if !failed.map_err(|wrong| self.wrong(&wrong, &format!("{fault:?}")))? {
+                return Ok(at);
             }
         }
         unreachable!("a history has an end")
@@ -195,9 +194,10 @@ impl Broken {
             let capacity = pages * super::content::PAGE as u64;
             let filled = guard(|| self.fill_to::<S>(capacity, failures));
             let what = || format!("the disk has {capacity} bytes");
-            match filled.map_err(|wrong| self.wrong(&wrong, &what()))? {
-                true => full += 1,
-                false => return Ok(full),
+            if filled.map_err(|wrong| self.wrong(&wrong, &what()))? {
+                full += 1
+            } else {
+                return Ok(full);
             }
         }
         unreachable!("a disk is large enough at some time")
@@ -227,9 +227,10 @@ impl Broken {
                 }
                 Err(_) => false,
             };
-            let now = match failed < failures {
-                true => "while the disk is full",
-                false => "when there is room",
+            let now = if failed < failures {
+                "while the disk is full"
+            } else {
+                "when there is room"
             };
             if !is_full || failed == failures {
                 let again = world.step(operation);
@@ -270,9 +271,10 @@ impl Broken {
         world.kill();
         let disk = Survival::Everything.image(&world.fs.disk());
         let window = world.timeline.window();
-        let low = match S::MARKS_SYNCS {
-            true => window.synced,
-            false => world.timeline.evident(),
+        let low = if S::MARKS_SYNCS {
+            window.synced
+        } else {
+            world.timeline.evident()
         };
         let states = &world.timeline.states()[low..=window.returned];
         let (mut bits, mut errors) = (0, 0);

@@ -17,9 +17,10 @@ pub(crate) fn options(setup: &Setup, fs: &SimFs) -> Options {
         .cache_bytes(setup.cache_bytes)
         .block_bytes(setup.block_bytes)
         .file_bytes(setup.file_bytes)
-        .compression(match setup.compressed {
-            true => Compression::Lz4,
-            false => Compression::None,
+        .compression(if setup.compressed {
+            Compression::Lz4
+        } else {
+            Compression::None
         })
         .false_positives(if setup.filtered { 0.01 } else { 1.0 })
         .fan_in(setup.fan_in)
@@ -56,9 +57,10 @@ impl Subject for DiskStore {
     }
 
     fn write(&self, changes: &[Change], synced: bool) -> Result<(), Error> {
-        let durability = match synced {
-            true => Durability::Always,
-            false => Durability::System,
+        let durability = if synced {
+            Durability::Always
+        } else {
+            Durability::System
         };
         let mut batch = Batch::new();
         for change in changes {

@@ -176,9 +176,10 @@ impl<S: Subject> Explorer<'_, S> {
     fn stop(&mut self, points: &[Point], states: &[State], first: bool) -> Result<(), String> {
         let mut seen = HashSet::new();
         for point in points {
-            let survivals = match first {
-                true => Survival::all(&point.disk, self.case.each, &mut self.random),
-                false => Survival::few(&point.disk, &mut self.random),
+            let survivals = if first {
+                Survival::all(&point.disk, self.case.each, &mut self.random)
+            } else {
+                Survival::few(&point.disk, &mut self.random)
             };
             for survival in survivals {
                 let fates = survival.fates(point.disk.pending());
@@ -219,9 +220,10 @@ impl<S: Subject> Explorer<'_, S> {
         }
         let wrong = |failure: Failure| format!("after a start: {failure:?}");
         let part = &states[low..=point.window.begun];
-        let setup = match self.random.one_in(4) {
-            true => &self.case.setup.with_other_sizes(&mut self.random),
-            false => &self.case.setup,
+        let setup = if self.random.one_in(4) {
+            &self.case.setup.with_other_sizes(&mut self.random)
+        } else {
+            &self.case.setup
         };
         let opened = World::<S>::open(fs, setup, part);
         let (mut world, contained) = opened.map_err(wrong)?;

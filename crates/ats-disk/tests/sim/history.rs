@@ -128,9 +128,10 @@ impl Writer<'_> {
             (0..=2, _) => Change::Delete(key),
             (3..=5, true) => {
                 let value = self.map(state, &key);
-                match Mixed.is_absent(&key, &value) {
-                    true => Change::Delete(key),
-                    false => Change::Put(key, value),
+                if Mixed.is_absent(&key, &value) {
+                    Change::Delete(key)
+                } else {
+                    Change::Put(key, value)
                 }
             }
             (_, true) => {
@@ -202,12 +203,13 @@ pub(crate) fn random(
         number,
         has_ranges,
     };
-    let operation = |_| match writer.random.below(8) < writes {
-        true => {
+    let operation = |_| {
+        if writer.random.below(8) < writes {
             let is_synced = writer.random.below(8) < synced;
             writer.write(&mut state, is_synced)
+        } else {
+            OTHERS[writer.random.below(OTHERS.len())].clone()
         }
-        false => OTHERS[writer.random.below(OTHERS.len())].clone(),
     };
     (0..operations).map(operation).collect()
 }

@@ -103,14 +103,15 @@ impl LiarDirectory {
             | Lie::Exchange(part) => part,
             _ => return file,
         };
-        match name.contains(part) {
-            true => Box::new(LiarFile {
+        if name.contains(part) {
+            Box::new(LiarFile {
                 file,
                 lie: self.lie,
                 is_odd: Mutex::new(false),
                 held: Mutex::new(None),
-            }),
-            false => file,
+            })
+        } else {
+            file
         }
     }
 }

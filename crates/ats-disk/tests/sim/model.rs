@@ -123,9 +123,10 @@ pub(crate) fn apply(state: &State, changes: &[Change]) -> Option<State> {
                         Merged::New(value) => value,
                     },
                 };
-                match Mixed.is_absent(key, &value) {
-                    true => map.remove(key),
-                    false => map.insert(key.clone(), value),
+                if Mixed.is_absent(key, &value) {
+                    map.remove(key)
+                } else {
+                    map.insert(key.clone(), value)
                 };
             }
             Change::DeleteRange(low, high) => map.retain(|key, _| {

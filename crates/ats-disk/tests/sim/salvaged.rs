@@ -180,12 +180,13 @@ impl Left<'_> {
         while let Some((key, value)) = scan.next().map_err(wrong)? {
             records.insert(key.to_vec(), value.to_vec());
         }
-        match records == saved.records {
-            true => Ok(()),
-            false => Err(format!(
+        if records == saved.records {
+            Ok(())
+        } else {
+            Err(format!(
                 "the new store has {records:?}, not {:?}",
                 saved.records
-            )),
+            ))
         }
     }
 }
@@ -288,8 +289,9 @@ fn finds(fs: &SimFs, name: &str) -> Result<(), String> {
             .iter()
             .any(|unneeded| unneeded == name)
     };
-    match report.faults.iter().any(|fault| fault.file == name) || is_unneeded() {
-        true => Ok(()),
-        false => Err(format!("the fault is not found: {:?}", report.faults)),
+    if report.faults.iter().any(|fault| fault.file == name) || is_unneeded() {
+        Ok(())
+    } else {
+        Err(format!("the fault is not found: {:?}", report.faults))
     }
 }

@@ -153,9 +153,10 @@ impl Survival {
 
 /// Numbers below a bound: all, or so many random ones.
 fn some(bound: usize, count: usize, random: &mut Random) -> Vec<usize> {
-    match bound <= count {
-        true => (0..bound).collect(),
-        false => (0..count).map(|_| random.below(bound)).collect(),
+    if bound <= count {
+        (0..bound).collect()
+    } else {
+        (0..count).map(|_| random.below(bound)).collect()
     }
 }
 

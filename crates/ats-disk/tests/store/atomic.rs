@@ -190,9 +190,10 @@ fn scan(
     let mut found = Vec::new();
     let scanned = store.scan(BLOCK, range, direction, &mut |key, value| {
         found.push((key.to_vec(), value.to_vec()));
-        match found.len() > most {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
+        if found.len() > most {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
         }
     });
     assert_eq!(scanned, Ok(()));

@@ -119,9 +119,10 @@ fn join_values<'v>(values: impl Iterator<Item = &'v [u8]>) -> Vec<u8> {
 }
 
 fn put(values: Vec<u8>) -> Change<Vec<u8>> {
-    match values.is_empty() {
-        true => Change::Remove,
-        false => Change::Put(values),
+    if values.is_empty() {
+        Change::Remove
+    } else {
+        Change::Put(values)
     }
 }
 
@@ -141,9 +142,10 @@ fn records(
     let mut found = Vec::new();
     let scanned = store.scan(BLOCK, range, direction, &mut |key, values| {
         found.push((key.to_vec(), texts(values)));
-        match found.len() > most {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
+        if found.len() > most {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
         }
     });
     assert_eq!(scanned, Ok(()));

@@ -202,9 +202,10 @@ fn what_is_in_memory_is_read_and_what_is_on_disk_is_not() {
     let store = open(directory.path(), &options);
     for would_block in [true, false] {
         let found = get_at_once(&store, b"k");
-        match would_block {
-            true => assert_eq!(found, Err(Error::WouldBlock)),
-            false => assert_eq!(found, Ok(Some(b"v".to_vec()))),
+        if would_block {
+            assert_eq!(found, Err(Error::WouldBlock))
+        } else {
+            assert_eq!(found, Ok(Some(b"v".to_vec())))
         }
         // The block is cached from now on.
         assert_eq!(store.get(b"k"), Ok(Some(b"v".to_vec())));

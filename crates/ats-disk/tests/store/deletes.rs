@@ -128,15 +128,14 @@ fn what_was_deleted_is_merged_away() {
         let options = options().background(true);
         let store = open(directory.path(), &options);
         load(&store, 0..20_000);
-        match by_range {
-            true => store.delete_range(whole).expect("written"),
-            false => {
-                let mut batch = Batch::new();
-                for number in 0..20_000 {
-                    batch.delete(&key(number)).expect("short");
-                }
-                store.write(&batch).expect("written");
+        if by_range {
+            store.delete_range(whole).expect("written")
+        } else {
+            let mut batch = Batch::new();
+            for number in 0..20_000 {
+                batch.delete(&key(number)).expect("short");
             }
+            store.write(&batch).expect("written");
         }
         store.flush().expect("flushed");
         assert!(wait_for(|| store.info().file_bytes == 0), "{by_range}");

@@ -213,11 +213,13 @@ fn make(directory: &Path) {
                 false
             }
         };
-        match is_refused {
-            true if call == Call::Reserve => Err(io::ErrorKind::StorageFull.into()),
+        if !is_refused {
+            Ok(())
+        } else if call == Call::Reserve {
+            Err(io::ErrorKind::StorageFull.into())
+        } else {
             // Too many open files.
-            true => Err(io::Error::from_raw_os_error(24)),
-            false => Ok(()),
+            Err(io::Error::from_raw_os_error(24))
         }
     });
     let options = options().file_system(file_system);

@@ -200,9 +200,10 @@ fn after_a_failed_sync_a_store_is_read_only() {
     let failing = Arc::clone(&fails);
     let file_system = HookedFs::new(move |call, path| {
         let is_journal = path.to_string_lossy().contains("journal-");
-        match call == Call::Sync && is_journal && failing.load(Ordering::Relaxed) {
-            true => Err(io::ErrorKind::Other.into()),
-            false => Ok(()),
+        if call == Call::Sync && is_journal && failing.load(Ordering::Relaxed) {
+            Err(io::ErrorKind::Other.into())
+        } else {
+            Ok(())
         }
     });
     let directory = Directory::new();

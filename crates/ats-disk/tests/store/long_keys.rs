@@ -23,9 +23,10 @@ fn options() -> Options {
 /// Returns a long key. The bytes that tell it from others are at its beginning, or at its end.
 fn key(number: u32, at_end: bool) -> Vec<u8> {
     let (number, fill) = (number.to_be_bytes(), vec![b'k'; BYTES]);
-    match at_end {
-        true => [&fill[..], &number].concat(),
-        false => [&number, &fill[..]].concat(),
+    if at_end {
+        [&fill[..], &number].concat()
+    } else {
+        [&number, &fill[..]].concat()
     }
 }
 
@@ -82,10 +83,11 @@ fn the_manifest_has_short_bounds_of_long_keys() {
         assert!((1, 10) < (info.runs.len(), info.runs[0].files));
         check(&store, &expected);
         let written = info.compaction_written_bytes + info.flushed_bytes;
-        let most = match at_end {
-            false => 500_000,
+        let most = if at_end {
             // All bytes of them are needed to tell where a file ends.
-            true => 2 * written,
+            2 * written
+        } else {
+            500_000
         };
         assert!(
             manifest_bytes(&directory) < most,

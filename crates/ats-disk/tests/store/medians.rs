@@ -37,9 +37,10 @@ fn search(snapshot: &Snapshot, is_below: impl Fn(&[u8]) -> bool) -> (Option<Vec<
             None => high = Some(median),
             Some((key, _)) => {
                 asked += 1;
-                match is_below(key) {
-                    true => low = successor(key),
-                    false => high = Some(median),
+                if is_below(key) {
+                    low = successor(key)
+                } else {
+                    high = Some(median)
                 }
             }
         }

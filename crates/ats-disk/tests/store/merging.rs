@@ -34,9 +34,10 @@ impl MergeOperator for Fussy {
 
     fn merge(&self, key: &[u8], earlier: &[u8], later: &[u8]) -> Result<Merged, ats_store::Error> {
         self.panic_for(b"merge panics", key);
-        match key == b"refused" && !self.is_mended {
-            true => Err(ats_store::Error::Merge),
-            false => Ok(Merged::New([earlier, later].concat())),
+        if key == b"refused" && !self.is_mended {
+            Err(ats_store::Error::Merge)
+        } else {
+            Ok(Merged::New([earlier, later].concat()))
         }
     }
 
@@ -69,9 +70,10 @@ const KEYS: [&[u8]; 5] = [
 fn check(store: &DiskStore, value: &[u8]) {
     let fails = |key: &[u8]| key != b"fine" && key != b"base panics";
     for key in KEYS {
-        let expected = match fails(key) {
-            true => Err(Error::Merge),
-            false => Ok(Some(value.to_vec())),
+        let expected = if fails(key) {
+            Err(Error::Merge)
+        } else {
+            Ok(Some(value.to_vec()))
         };
         assert_eq!(store.get(key), expected, "{}", key.escape_ascii());
         assert_eq!(store.snapshot().get(key), expected);

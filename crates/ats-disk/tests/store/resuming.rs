@@ -59,9 +59,10 @@ pub(crate) fn interrupting() -> (Arc<HookedFs>, Arc<AtomicU32>) {
     let files_left = Arc::clone(&left);
     let file_system = HookedFs::new(move |call, path| {
         let is_run = path.to_string_lossy().contains("run-");
-        match call == Call::Create && is_run && left.fetch_sub(1, Ordering::Relaxed) == 0 {
-            true => Err(io::ErrorKind::StorageFull.into()),
-            false => Ok(()),
+        if call == Call::Create && is_run && left.fetch_sub(1, Ordering::Relaxed) == 0 {
+            Err(io::ErrorKind::StorageFull.into())
+        } else {
+            Ok(())
         }
     });
     (file_system, files_left)
@@ -130,9 +131,10 @@ fn a_merge_that_is_broken_off_goes_on_later() {
     let broken_off = store.compact_with(&mut |progress| {
         assert!(progress.done <= progress.total);
         calls += 1;
-        match progress.done > progress.total / 3 {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
+        if progress.done > progress.total / 3 {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
         }
     });
     assert_eq!(broken_off, Ok(()));

@@ -73,9 +73,10 @@ fn write_runs(store: &DiskStore, calls: &mut u32) -> ControlFlow<()> {
         store.put(&key, b"meanwhile").unwrap();
     }
     store.flush().unwrap();
-    match *calls < 200 {
-        true => ControlFlow::Continue(()),
-        false => ControlFlow::Break(()),
+    if *calls < 200 {
+        ControlFlow::Continue(())
+    } else {
+        ControlFlow::Break(())
     }
 }
 

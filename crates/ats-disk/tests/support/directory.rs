@@ -14,9 +14,10 @@ impl Directory {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("ats-disk-test-{}-{number}", std::process::id());
         let memory = Path::new("/dev/shm");
-        Directory(match memory.is_dir() {
-            true => memory.join(name),
-            false => std::env::temp_dir().join(name),
+        Directory(if memory.is_dir() {
+            memory.join(name)
+        } else {
+            std::env::temp_dir().join(name)
         })
     }
 

@@ -223,15 +223,16 @@ impl<'s, H: Host> Guards<'s, H> {
             return Cases::everything();
         };
         let ranges = Ranges::classes(classes);
-        match value {
-            true if function == Function::IsRecord => {
-                let records = self.records(arguments).unwrap_or(ranges);
-                self.limit(arguments.get(0), records)
-            }
-            true => self.limit(arguments.get(0), ranges),
-            false if exact => self.limit(arguments.get(0), ranges.complement()),
-            false => Cases::everything(),
-        }
+        let ranges = if value && function == Function::IsRecord {
+            self.records(arguments).unwrap_or(ranges)
+        } else if value {
+            ranges
+        } else if exact {
+            ranges.complement()
+        } else {
+            return Cases::everything();
+        };
+        self.limit(arguments.get(0), ranges)
     }
 
     /// Returns the ranges of tuples with a given size and first element, as `is_record/3` tests

@@ -184,9 +184,10 @@ impl<R: Release> Base<R> {
 
     /// Returns the bytes of memory of the node itself, and of its finger if it has one.
     pub(super) fn bytes_with_finger(&self) -> usize {
-        match self.has_finger() {
-            true => Self::bytes() + slab::block_size(size_of::<Finger<R>>()),
-            false => Self::bytes(),
+        if self.has_finger() {
+            Self::bytes() + slab::block_size(size_of::<Finger<R>>())
+        } else {
+            Self::bytes()
         }
     }
 
@@ -213,9 +214,10 @@ impl<R: Release> Base<R> {
     /// Counts an acquisition of the writers' lock, which waited or did not.
     #[inline]
     fn count_acquisition<'h>(&self, (held, waited): (Held<'h>, bool)) -> Held<'h> {
-        let count = match waited {
-            true => &self.writers.contended,
-            false => &self.writers.uncontended,
+        let count = if waited {
+            &self.writers.contended
+        } else {
+            &self.writers.uncontended
         };
         add_turn(count);
         held

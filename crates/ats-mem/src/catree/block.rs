@@ -360,9 +360,12 @@ impl<R: Release, const N: usize> Block<R, N> {
         let at = self.index_of(key, &order).unwrap_or_else(|index| index);
         let head = head_at(key, self.keys.head_start());
         let old = |place: usize| order.place(if place < at { place } else { place - 1 });
-        let keys = self.keys.like(len + 1, |place| match place == at {
-            true => head,
-            false => self.keys.head(old(place)),
+        let keys = self.keys.like(len + 1, |place| {
+            if place == at {
+                head
+            } else {
+                self.keys.head(old(place))
+            }
         });
         let slots = std::array::from_fn(|place| {
             Slot::new(match place {

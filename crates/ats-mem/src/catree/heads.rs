@@ -63,12 +63,7 @@ pub(super) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
 /// Makes the heads of `len` slots, and fills the others.
 #[inline(always)]
 fn fill_heads<const N: usize>(len: usize, head: impl Fn(usize) -> Head) -> [AtomicI64; N] {
-    std::array::from_fn(|place| {
-        AtomicI64::new(match place < len {
-            true => head(place),
-            false => HEAD_MAX,
-        })
-    })
+    std::array::from_fn(|place| AtomicI64::new(if place < len { head(place) } else { HEAD_MAX }))
 }
 
 /// The positions that the heads of a node leave for a key.

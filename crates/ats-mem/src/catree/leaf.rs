@@ -64,9 +64,10 @@ impl<'n, R: Release> Leaf<'n, R> {
         // SAFETY: the node lives as long as `'n` (CATREE-6), and its header implies its type
         // (`NodeType`).
         unsafe {
-            match self.header().is_small() {
-                false => AsBlock::Full(&*node.cast::<Block<R, LEAF>>()),
-                true => AsBlock::Small(&*node.cast::<Block<R, SMALL>>()),
+            if self.header().is_small() {
+                AsBlock::Small(&*node.cast::<Block<R, SMALL>>())
+            } else {
+                AsBlock::Full(&*node.cast::<Block<R, LEAF>>())
             }
         }
     }
@@ -91,9 +92,10 @@ impl<'n, R: Release> Leaf<'n, R> {
         like: Option<&[u8]>,
         guard: &'n Guard,
     ) -> Self {
-        match fences.cover_all() && items.len() <= SMALL {
-            true => of::<R, SMALL>(Block::build(fences.skip(), items, like), guard),
-            false => of::<R, LEAF>(Block::build(fences.skip(), items, like), guard),
+        if fences.cover_all() && items.len() <= SMALL {
+            of::<R, SMALL>(Block::build(fences.skip(), items, like), guard)
+        } else {
+            of::<R, LEAF>(Block::build(fences.skip(), items, like), guard)
         }
     }
 

@@ -273,9 +273,10 @@ impl<'g, R: Release> Pair<'g, R> {
             let others = leaf.items();
             suits(others.len()).then(|| Pair {
                 left,
-                items: match is_right {
-                    true => [items, &others].concat(),
-                    false => [&others, items].concat(),
+                items: if is_right {
+                    [items, &others].concat()
+                } else {
+                    [&others, items].concat()
                 },
                 fences: step
                     .fences
@@ -341,9 +342,10 @@ pub(super) fn without_pair<'g, R: Release>(
     separators.remove(left);
     children.remove(left + 1);
     children[left] = child;
-    match separators.is_empty() {
-        true => Replacement::One(child),
-        false => build(nodes, step, &separators, &children),
+    if separators.is_empty() {
+        Replacement::One(child)
+    } else {
+        build(nodes, step, &separators, &children)
     }
 }
 

@@ -32,9 +32,10 @@ impl Identity {
             static OWN: Cell<u64> = const { Cell::new(0) };
         }
         let own = OWN.get();
-        let identity = match own.is_multiple_of(TAKEN) {
-            true => NEXT.fetch_add(1, Ordering::Relaxed) * TAKEN,
-            false => own,
+        let identity = if own.is_multiple_of(TAKEN) {
+            NEXT.fetch_add(1, Ordering::Relaxed) * TAKEN
+        } else {
+            own
         };
         OWN.set(identity + 1);
         Identity(identity)

@@ -74,9 +74,10 @@ impl LeafOrder {
     /// Returns the slot of the key with this index in the order.
     #[inline(always)]
     pub(super) fn place(&self, index: usize) -> usize {
-        match self.as_they_are {
-            true => index,
-            false => usize::from(self.places[index]),
+        if self.as_they_are {
+            index
+        } else {
+            usize::from(self.places[index])
         }
     }
 

@@ -361,9 +361,10 @@ impl<R: Release> CaTree<R> {
             return Try::Again;
         }
         let _held = base.lock_to_count(&self.gate);
-        match base.header.is_dead() || base.pending() != 0 {
-            true => Try::Again,
-            false => self.skip_at_rest(&[(base, Fences::NONE)], wanted, guard),
+        if base.header.is_dead() || base.pending() != 0 {
+            Try::Again
+        } else {
+            self.skip_at_rest(&[(base, Fences::NONE)], wanted, guard)
         }
     }
 
@@ -381,9 +382,12 @@ impl<R: Release> CaTree<R> {
                 return Some(Try::Again);
             }
             let parts = || bases.iter().map(|(base, _)| *base);
-            self.gate.close(turn, parts, || match has_pending() {
-                true => Try::Again,
-                false => self.skip_at_rest(&bases, wanted, guard),
+            self.gate.close(turn, parts, || {
+                if has_pending() {
+                    Try::Again
+                } else {
+                    self.skip_at_rest(&bases, wanted, guard)
+                }
             })
         });
         tried.unwrap_or(Try::TooFar)

@@ -98,9 +98,10 @@ impl<R: Release> Routes<R> {
         }
 
         let mut nodes = Nodes::new(guard);
-        let (left, right, fences) = match neighbour.is_right {
-            true => (base, other, path.base_fences.to(neighbour.fences)),
-            false => (other, base, neighbour.fences.to(path.base_fences)),
+        let (left, right, fences) = if neighbour.is_right {
+            (base, other, path.base_fences.to(neighbour.fences))
+        } else {
+            (other, base, neighbour.fences.to(path.base_fences))
         };
         let (left, right) = (left.root(), right.root());
         let joined = graft(left, neighbour.separator, right, fences, &mut nodes);

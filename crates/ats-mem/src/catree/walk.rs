@@ -34,9 +34,10 @@ fn resolve_at<'g, R: Release>(
     when: When,
     guard: &'g Guard,
 ) -> Option<&'g Record<R>> {
-    match when.is_now() {
-        true => leaf.record(at, guard)?.resolve(guard),
-        false => leaf.any_record(at, guard)?.resolve_at(when, guard),
+    if when.is_now() {
+        leaf.record(at, guard)?.resolve(guard)
+    } else {
+        leaf.any_record(at, guard)?.resolve_at(when, guard)
     }
 }
 

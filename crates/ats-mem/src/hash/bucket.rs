@@ -100,9 +100,10 @@ impl<'t, R: Release> Bucket<'t, R> {
                 }
             }
         }
-        match fingerprints.may_be_behind(hash) {
-            true => self.find_in_chain(hash, wanted),
-            false => None,
+        if fingerprints.may_be_behind(hash) {
+            self.find_in_chain(hash, wanted)
+        } else {
+            None
         }
     }
 
@@ -115,11 +116,12 @@ impl<'t, R: Release> Bucket<'t, R> {
         let mut slots = self.chain().flat_map(slots_behind);
         slots.find_map(|slot| {
             let word = slot.load();
-            match word.may_be(hash) {
+            if word.may_be(hash) {
                 // SAFETY: the word matches this hash, so it is not empty. The record lives as
                 // long as the guard of the bucket (HASH-5).
-                true => wanted(slot, unsafe { Full::new(word) }),
-                false => None,
+                wanted(slot, unsafe { Full::new(word) })
+            } else {
+                None
             }
         })
     }
@@ -188,9 +190,10 @@ impl<'t, R: Release> Bucket<'t, R> {
     /// change: it meets every later line that is still in the chain.
     #[inline]
     pub(super) fn unlink_empty(self, guard: &Guard) -> usize {
-        match self.fingerprints.load().are_chained() {
-            true => self.unlink_empty_lines(guard),
-            false => 0,
+        if self.fingerprints.load().are_chained() {
+            self.unlink_empty_lines(guard)
+        } else {
+            0
         }
     }
 

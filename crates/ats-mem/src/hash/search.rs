@@ -21,9 +21,12 @@ impl<R: Release> HashTable<R> {
             let number = view.bucket(hash);
             if let Some(bucket) = self.directory.bucket(number, guard) {
                 bucket.prefetch_line();
-                let found = bucket.find(hash, |_, word| match word.record().has_key(key) {
-                    true => wanted(*word, word.record()),
-                    false => None,
+                let found = bucket.find(hash, |_, word| {
+                    if word.record().has_key(key) {
+                        wanted(*word, word.record())
+                    } else {
+                        None
+                    }
                 });
                 if found.is_some() {
                     return found;

@@ -130,9 +130,10 @@ impl<R: Release> HashTable<R> {
     /// the slot.
     #[inline]
     fn is_known(word: Word, record: &Record<R>, is_fixed: bool, guard: &Guard) -> bool {
-        match word.is_deleted() {
-            true => is_fixed && !word.is_unknown(),
-            false => record.resolve(guard).is_some(),
+        if word.is_deleted() {
+            is_fixed && !word.is_unknown()
+        } else {
+            record.resolve(guard).is_some()
         }
     }
 

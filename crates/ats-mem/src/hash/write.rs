@@ -135,9 +135,10 @@ impl<R: Release> HashTable<R> {
         guard: &'g Guard,
     ) -> Option<&'g Record<R>> {
         let weight = R::weight(&record);
-        let there = match found.was_deleted {
-            false => found.live,
-            true => Some(expect_deleted(found, record.key())),
+        let there = if found.was_deleted {
+            Some(expect_deleted(found, record.key()))
+        } else {
+            found.live
         };
         let (fresh, gone) = match self.moments.tick() {
             None => (Fresh::NONE, there.map(|(_, old)| old.record())),
@@ -206,12 +207,11 @@ impl<R: Release> HashTable<R> {
         let removal = self.moments.remove(record.key(), old, by, guard);
         if let Removal::By(removal, fresh, gone) = removal {
             let word = Word::new(found.hash, removal.into_raw());
-            match self.is_fixed() {
-                true => {
-                    slot.replace(word.as_deleted());
-                    found.locked.remember_deleted(found.hash);
-                }
-                false => slot.replace(word.as_unknown()),
+            if self.is_fixed() {
+                slot.replace(word.as_deleted());
+                found.locked.remember_deleted(found.hash);
+            } else {
+                slot.replace(word.as_unknown())
             }
             // A removal counts as a record as long as it occupies a slot.
             found.locked.add(0, Weight::NONE - R::weight(record));

@@ -41,10 +41,10 @@ impl Active {
         }
         self.moments.remove(&moment);
         self.is_prepared &= !self.moments.is_empty();
-        match self.oldest() < moment {
-            true => self.ended.push(moment),
-            false if self.moments.is_empty() => self.ended.clear(),
-            false => {}
+        if self.oldest() < moment {
+            self.ended.push(moment);
+        } else if self.moments.is_empty() {
+            self.ended.clear();
         }
     }
 

@@ -26,9 +26,10 @@ impl<R: Release> Moments<R> {
             Ok(_) => 1,
             Err(Distance(distance)) => distance + 1,
         };
-        match distance < PAGE {
-            true => Err(Distance(distance)),
-            false => self.append_page(before, time, guard),
+        if distance < PAGE {
+            Err(Distance(distance))
+        } else {
+            self.append_page(before, time, guard)
         }
     }
 
@@ -67,12 +68,11 @@ impl<R: Release> Moments<R> {
         let active = &self.shared.get_or_make().active;
         let moments = lock(active).moments.len();
         // Records without a query are searched for only if there are many.
-        match history.records(guard) > 2 * (moments + PAGE) {
-            true => {
-                let active = lock(active);
-                history.append(page, Some(&|moments| active.may_read(moments)), guard);
-            }
-            false => history.append(page, None::<&fn(Range<u64>) -> bool>, guard),
+        if history.records(guard) > 2 * (moments + PAGE) {
+            let active = lock(active);
+            history.append(page, Some(&|moments| active.may_read(moments)), guard);
+        } else {
+            history.append(page, None::<&fn(Range<u64>) -> bool>, guard)
         }
         Ok(history)
     }

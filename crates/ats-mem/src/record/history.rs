@@ -25,9 +25,10 @@ use std::sync::Arc;
 /// Number of steps between two versions with a history, and maximum number of records of a page. It
 /// is small in tests and models, so that they make pages. It is below the address of any
 /// allocation, so that one word can hold a distance or a pointer.
-pub(crate) const PAGE: usize = match cfg!(any(test, loom, shuttle)) {
-    true => 3,
-    false => 64,
+pub(crate) const PAGE: usize = if cfg!(any(test, loom, shuttle)) {
+    3
+} else {
+    64
 };
 
 /// The records of a key before a version with this history.

@@ -64,9 +64,10 @@ impl<R: Release> Record<R> {
     /// Returns the [weight](Release::weight) of the record; none if it has no value.
     #[inline]
     pub(crate) fn weight(&self) -> Weight {
-        match self.is_empty() {
-            true => Weight::NONE,
-            false => R::weight(self),
+        if self.is_empty() {
+            Weight::NONE
+        } else {
+            R::weight(self)
         }
     }
 

@@ -156,9 +156,10 @@ impl<T> Version<T> {
     /// Returns the bytes of the version, and of its part of a history. They never change.
     pub(crate) fn bytes(&self) -> usize {
         // Histories have at most about twice as many records as queries read.
-        let part = match self.history.load(Ordering::Relaxed).is_null() {
-            true => 0,
-            false => 2 * size_of::<(u64, *mut T)>(),
+        let part = if self.history.load(Ordering::Relaxed).is_null() {
+            0
+        } else {
+            2 * size_of::<(u64, *mut T)>()
         };
         size_of::<Self>() + part
     }
@@ -179,9 +180,10 @@ impl<T> Version<T> {
 
     /// Returns the record before, if this version has to free it.
     pub(crate) fn owned_before(&self) -> *mut T {
-        match self.is_passed_over() {
-            true => ptr::null_mut(),
-            false => self.before.load(Ordering::Acquire),
+        if self.is_passed_over() {
+            ptr::null_mut()
+        } else {
+            self.before.load(Ordering::Acquire)
         }
     }
 

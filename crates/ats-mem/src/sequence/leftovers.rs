@@ -58,9 +58,10 @@ impl<R: Release> Leftovers<R> {
                     }
                     Leftover::Node(link, height) => {
                         // A node with other references only loses this one.
-                        let bytes = match link.is_only() {
-                            true => bytes_below::<R>(link, height),
-                            false => 0,
+                        let bytes = if link.is_only() {
+                            bytes_below::<R>(link, height)
+                        } else {
+                            0
                         };
                         let remains = Box::new(Remains::<R>::new(Some((link, height))));
                         let bytes = bytes.saturating_add(size_of_val(&*remains));

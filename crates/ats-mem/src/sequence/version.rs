@@ -72,9 +72,10 @@ impl<R: Release> Sequence<R> {
     /// Returns the approximate number of bytes that are freed with this version, including
     /// resources of its values: none if it has been taken over. O(1).
     pub fn kept_bytes(&self) -> usize {
-        match self.taken_over.load(Relaxed) {
-            true => 0,
-            false => self.bytes.saturating_add(self.owned),
+        if self.taken_over.load(Relaxed) {
+            0
+        } else {
+            self.bytes.saturating_add(self.owned)
         }
     }
 

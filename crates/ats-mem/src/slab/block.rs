@@ -63,9 +63,10 @@ pub(crate) unsafe fn free_passing(pointer: NonNull<u8>, bytes: usize) {
     // `bytes`, which took it from this class or from `allocate`, and is not used afterwards
     // (SLAB-1).
     unsafe {
-        match WATCHED || bytes > PASSING_BYTES {
-            true => free(pointer, bytes),
-            false => cache::put(PASSING, pointer),
+        if WATCHED || bytes > PASSING_BYTES {
+            free(pointer, bytes)
+        } else {
+            cache::put(PASSING, pointer)
         }
     }
 }

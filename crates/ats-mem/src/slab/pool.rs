@@ -82,9 +82,10 @@ impl Slab {
 
     /// Calls `act` with the chunks of a class, under their lock.
     fn with_chunks<T>(&self, class: Class, act: impl FnOnce(&mut Chunks) -> T) -> T {
-        match class.is_passing() {
-            true => act(&mut lock(&self.passing)),
-            false => act(&mut self.chunks().chunks),
+        if class.is_passing() {
+            act(&mut lock(&self.passing))
+        } else {
+            act(&mut self.chunks().chunks)
         }
     }
 

@@ -291,9 +291,10 @@ fn count_writes_until_join(other_thread: bool) -> u64 {
     let tree = split_in(2);
     let write_above = || put(&tree, KEYS - 1, KEYS - 1);
     put(&tree, 0, 0);
-    match other_thread {
-        true => thread::scope(|scope| drop(scope.spawn(write_above).join())),
-        false => write_above(),
+    if other_thread {
+        thread::scope(|scope| drop(scope.spawn(write_above).join()))
+    } else {
+        write_above()
     }
     let is_joined = |_: &u64| {
         put(&tree, 1, 1);

@@ -348,9 +348,10 @@ fn pairs_are_taken_whole(store: &impl Records<Plain>) {
                 let mut take = || {
                     store.update_by(record.key(), moment.query(), &guard, &mut |current| {
                         is_there = current.is_some_and(|current| std::ptr::eq(current, record));
-                        match is_there {
-                            true => Change::Remove,
-                            false => Change::Keep,
+                        if is_there {
+                            Change::Remove
+                        } else {
+                            Change::Keep
                         }
                     })
                 };

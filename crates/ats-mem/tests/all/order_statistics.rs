@@ -164,9 +164,10 @@ fn counts_agree(tail: &'static [u8], splits: u32, joins: u32) {
             };
             let number = number.min(NUMBERS - 1);
             model.0[number as usize] = there;
-            match there {
-                true => keys.put(&tree, number),
-                false => keys.remove(&tree, number),
+            if there {
+                keys.put(&tree, number)
+            } else {
+                keys.remove(&tree, number)
             }
             if step % 50 != 0 {
                 continue;

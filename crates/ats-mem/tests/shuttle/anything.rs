@@ -153,13 +153,15 @@ impl Player {
             let done = self.tree.update_many(&keys, &guard, &mut |index, current| {
                 let found = current.map(|record| record.value()[0]);
                 let number = numbers[index];
-                match self.own.has(number) {
-                    true => assert_eq!(found, self.mine.get(&number).copied(), "{number}"),
-                    false => assert!(found.is_some(), "{number} has gone"),
+                if self.own.has(number) {
+                    assert_eq!(found, self.mine.get(&number).copied(), "{number}")
+                } else {
+                    assert!(found.is_some(), "{number} has gone")
                 }
-                match gives_up && index + 1 == numbers.len() {
-                    true => Change::Abort,
-                    false => Change::Put(RecordBox::new(keys[index], &[value], false)),
+                if gives_up && index + 1 == numbers.len() {
+                    Change::Abort
+                } else {
+                    Change::Put(RecordBox::new(keys[index], &[value], false))
                 }
             });
             match done {

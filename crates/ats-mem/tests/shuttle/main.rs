@@ -70,15 +70,17 @@ fn put_all(store: &impl Records<Plain>, numbers: &[u64], value: u64) {
 fn walk_numbers(tree: &CaTree<Plain>, upwards: bool) -> Vec<u64> {
     let mut met = Vec::new();
     let guard = pin();
-    let mut here = match upwards {
-        true => tree.first(&guard),
-        false => tree.last(&guard),
+    let mut here = if upwards {
+        tree.first(&guard)
+    } else {
+        tree.last(&guard)
     };
     while let Some(record) = here {
         met.push(number(record.key()));
-        let step = match upwards {
-            true => tree.next(record.key(), &guard),
-            false => tree.prev(record.key(), &guard),
+        let step = if upwards {
+            tree.next(record.key(), &guard)
+        } else {
+            tree.prev(record.key(), &guard)
         };
         here = step.expect("ordered stores take any key");
     }

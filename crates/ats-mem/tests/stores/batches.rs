@@ -29,14 +29,13 @@ pub(crate) fn batch<'g, R: Release>(
     stop: usize,
     mut last: impl FnMut() -> Change<R>,
 ) -> Result<bool, ats_mem::Busy> {
-    store.update_many(
-        keys,
-        guard,
-        &mut |index, _: Option<&Record<R>>| match index == stop {
-            true => last(),
-            false => Change::Put(RecordBox::new(keys[index], &[new], owns)),
-        },
-    )
+    store.update_many(keys, guard, &mut |index, _: Option<&Record<R>>| {
+        if index == stop {
+            last()
+        } else {
+            Change::Put(RecordBox::new(keys[index], &[new], owns))
+        }
+    })
 }
 
 /// Values that count owned units: each record owns as many units as its value.

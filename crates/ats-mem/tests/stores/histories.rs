@@ -152,17 +152,18 @@ pub(crate) struct Place {
 }
 
 /// A tree. Full leaves have 34 keys, or 8 when interleavings are explored.
-pub(crate) const TREE: Place = match cfg!(shuttle) {
-    true => Place {
+pub(crate) const TREE: Place = if cfg!(shuttle) {
+    Place {
         ordered: true,
         fillers: 7,
         keys: [1, 5, 9, 15],
-    },
-    false => Place {
+    }
+} else {
+    Place {
         ordered: true,
         fillers: 33,
         keys: [1, 17, 31, 63],
-    },
+    }
 };
 
 /// A tree of few keys, so that a base node that is split off is empty now and then.
@@ -265,9 +266,10 @@ impl<S: Records<Plain>> Player<S> {
                     None => Change::Remove,
                 }
             };
-            let done = match alone {
-                true => store.update_alone(&key, &guard, &mut decide),
-                false => store.update(&key, &guard, &mut decide),
+            let done = if alone {
+                store.update_alone(&key, &guard, &mut decide)
+            } else {
+                store.update(&key, &guard, &mut decide)
             };
             done.map(|()| old)
         };
@@ -339,9 +341,12 @@ impl<S: Records<Plain>> Player<S> {
             parts: Vec::new(),
         };
         let is_long = self.random.u64(..2) == 0;
-        let update = || match is_long {
-            true => store.update_long_batch(&keys, &mut writing),
-            false => store.update_batch(&keys, &pin(), &mut writing),
+        let update = || {
+            if is_long {
+                store.update_long_batch(&keys, &mut writing)
+            } else {
+                store.update_batch(&keys, &pin(), &mut writing)
+            }
         };
         let event = self.clock.record(update, |done| done);
         if event.what == Ok(true) {
@@ -457,9 +462,10 @@ impl<S: Records<Plain>> Player<S> {
         let (one, other) = (self.random.u64(..70), self.random.u64(..70));
         let skip = Skip {
             range: (one.min(other), one.max(other)),
-            direction: match self.random.bool() {
-                true => Direction::Up,
-                false => Direction::Down,
+            direction: if self.random.bool() {
+                Direction::Up
+            } else {
+                Direction::Down
             },
             most: match self.random.u64(..3) {
                 0 => self.random.usize(..40),
@@ -544,9 +550,10 @@ impl<S: Records<Plain>> Player<S> {
     pub(crate) fn walk(&mut self) {
         let from = self.random.usize(..KEYS);
         let upwards = self.random.u64(..2) == 0;
-        let end = match upwards {
-            true => self.place.keys.get(from + 2).copied(),
-            false => from.checked_sub(2).map(|end| self.place.keys[end]),
+        let end = if upwards {
+            self.place.keys.get(from + 2).copied()
+        } else {
+            from.checked_sub(2).map(|end| self.place.keys[end])
         };
         let mut here = self.place.key(from).to_vec();
         while let Some(next) = self.step_from(&here, upwards) {
@@ -562,9 +569,10 @@ impl<S: Records<Plain>> Player<S> {
         let (store, place) = (&self.store, self.place);
         let step = || {
             let guard = pin();
-            let found = match upwards {
-                true => store.next(from, &guard),
-                false => store.prev(from, &guard),
+            let found = if upwards {
+                store.next(from, &guard)
+            } else {
+                store.prev(from, &guard)
             };
             let found = found.expect("ordered stores take any key");
             found.map(|record| (record.key().to_vec(), record.value()[0]))
@@ -632,9 +640,10 @@ impl ats_store::BatchPlan<Record<Plain>, RecordBox<Plain>> for Writing<'_> {
             found: current.map(|record| record.value()[0]),
             is_kept,
         });
-        match is_kept {
-            true => Change::Keep,
-            false => Change::Put(RecordBox::new(self.keys[at], &[self.new], false)),
+        if is_kept {
+            Change::Keep
+        } else {
+            Change::Put(RecordBox::new(self.keys[at], &[self.new], false))
         }
     }
 }

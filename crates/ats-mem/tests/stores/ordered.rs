@@ -142,9 +142,10 @@ pub(crate) fn take_all<'g>(
     let mut found = Vec::new();
     scan(&mut |record| {
         found.push(pair(record));
-        match found.len() < most {
-            true => ControlFlow::Continue(()),
-            false => ControlFlow::Break(()),
+        if found.len() < most {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
         }
     });
     found
@@ -346,15 +347,17 @@ where
                         let mut seen = None;
                         tree.update(&key, &guard, &mut |current| {
                             seen = current.map(|record| record.value()[0]);
-                            match insert {
-                                true => Change::Put(owning(&key, step)),
-                                false => Change::Remove,
+                            if insert {
+                                Change::Put(owning(&key, step))
+                            } else {
+                                Change::Remove
                             }
                         })
                         .expect("no batch runs");
-                        let known = match insert {
-                            true => mine.insert(n, step),
-                            false => mine.remove(&n),
+                        let known = if insert {
+                            mine.insert(n, step)
+                        } else {
+                            mine.remove(&n)
                         };
                         assert_eq!(seen, known);
                     }

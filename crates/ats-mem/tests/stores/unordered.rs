@@ -291,9 +291,10 @@ pub(crate) fn a_batch_is_never_half_seen<S: Records<Plain> + Default>() {
                 // A batch holds all keys from the first one on, so the next value is safe.
                 value = if index == 0 { old + 1 } else { value };
                 assert_eq!(old + 1, value, "another batch came between");
-                match abort && index == KEYS as usize - 1 {
-                    true => Change::Abort,
-                    false => Change::Put(RecordBox::new(keys[index], &[value], false)),
+                if abort && index == KEYS as usize - 1 {
+                    Change::Abort
+                } else {
+                    Change::Put(RecordBox::new(keys[index], &[value], false))
                 }
             });
             match done {
@@ -306,9 +307,12 @@ pub(crate) fn a_batch_is_never_half_seen<S: Records<Plain> + Default>() {
             };
         }
         _ => {
-            let order = |index: u64| match turn.load(Ordering::Relaxed).is_multiple_of(2) {
-                true => index,
-                false => KEYS - 1 - index,
+            let order = |index: u64| {
+                if turn.load(Ordering::Relaxed).is_multiple_of(2) {
+                    index
+                } else {
+                    KEYS - 1 - index
+                }
             };
             turn.fetch_add(1, Ordering::Relaxed);
             let (mut last, mut seen) = (0, false);
@@ -360,11 +364,12 @@ pub(crate) fn every_record_is_released_once<
             0 => {
                 let guard = pin();
                 // Values that were not taken, for example because of `Busy`, are dropped.
-                let _ = table.update_many(&keys, &guard, &mut |index, _| match round % 3 == 0
-                    && index == 7
-                {
-                    true => Change::Abort,
-                    false => Change::Put(counted_record(keys[index])),
+                let _ = table.update_many(&keys, &guard, &mut |index, _| {
+                    if round % 3 == 0 && index == 7 {
+                        Change::Abort
+                    } else {
+                        Change::Put(counted_record(keys[index]))
+                    }
                 });
             }
             1 => {

@@ -95,9 +95,10 @@ fn check<'g>(
     is_allowed: fn(Env<'_>, &Shared) -> bool,
     guard: &'g Guard,
 ) -> Result<&'g Shared, KnownAtom> {
-    match is_allowed(env, shared) {
-        true => Ok(shared),
-        false => refuse(env, shared, is_allowed, guard),
+    if is_allowed(env, shared) {
+        Ok(shared)
+    } else {
+        refuse(env, shared, is_allowed, guard)
     }
 }
 
@@ -171,8 +172,9 @@ fn refuse<'g>(
 
 /// Returns the table unless its keys may have several objects.
 pub(super) fn check_not_bag(shared: &Shared) -> Result<&Shared, KnownAtom> {
-    match shared.table.table_type().is_bag() {
-        true => Err(KnownAtom::TableType),
-        false => Ok(shared),
+    if shared.table.table_type().is_bag() {
+        Err(KnownAtom::TableType)
+    } else {
+        Ok(shared)
     }
 }

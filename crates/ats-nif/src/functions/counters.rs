@@ -70,9 +70,10 @@ pub(super) fn update_element<'e, const N: usize>(
 
 impl<'e> Target<'_, 'e> {
     fn update(self, env: Env<'e>, ops: VmTerm<'e>) -> NifResult<'e> {
-        let values = match is_list(ops) {
-            true => self.update_several(env, ops),
-            false => self.update_one(env, ops),
+        let values = if is_list(ops) {
+            self.update_several(env, ops)
+        } else {
+            self.update_one(env, ops)
         };
         values.map_err(|no_reply| match self.lacks_key(no_reply) {
             Ok(true) => KnownAtom::BadKey.into(),
@@ -109,11 +110,12 @@ impl<'e> Target<'_, 'e> {
 
     fn replace(self, specs: VmTerm<'e>) -> NifResult<'e> {
         let table = &self.shared.table;
-        let values = match is_list(specs) {
-            true => parse_list(specs, element_spec),
-            false => element_spec(specs)
+        let values = if is_list(specs) {
+            parse_list(specs, element_spec)
+        } else {
+            element_spec(specs)
                 .map(|spec| vec![spec])
-                .map_err(NoReply::from),
+                .map_err(NoReply::from)
         };
         let replaced = values.and_then(|values| {
             scratch::with_workspace(|work| {

@@ -46,9 +46,10 @@ fn info<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
         FullScan::Warn => KnownAtom::Warn,
         FullScan::Refuse => KnownAtom::Refuse,
     };
-    let backend = match shared.table.has_byte_store() {
-        true => KnownAtom::Btree.word(),
-        false => KnownAtom::Default.word(),
+    let backend = if shared.table.has_byte_store() {
+        KnownAtom::Btree.word()
+    } else {
+        KnownAtom::Default.word()
     };
     #[cfg(feature = "rivals")]
     let backend = super::rival::name(env, &shared.table).unwrap_or(backend);

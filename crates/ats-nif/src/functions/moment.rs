@@ -83,9 +83,10 @@ impl AtMoment<'_> {
         let AtMoment::Begun(moment) = self else {
             return None;
         };
-        let reader = match is_chunk {
-            true => Reader::Chunks,
-            false => Reader::Query,
+        let reader = if is_chunk {
+            Reader::Chunks
+        } else {
+            Reader::Query
         };
         let reading = Reading {
             id: shared.id.clone(),

@@ -258,10 +258,10 @@ pub(super) fn delete_object<'e>(env: Env<'e>, [table, object]: [VmTerm<'e>; 2]) 
     with_writable(env, table, |shared, guard| {
         // A normal scheduler compares at most this many objects.
         let most = guard.map_or(usize::MAX, |_| LONG_LIST);
-        match scratch::with_workspace(|work| shared.table.delete_object_if_few(object, most, work))?
-        {
-            true => Ok(KnownAtom::True.word()),
-            false => Err(NoReply::DirtyCpu),
+        if scratch::with_workspace(|work| shared.table.delete_object_if_few(object, most, work))? {
+            Ok(KnownAtom::True.word())
+        } else {
+            Err(NoReply::DirtyCpu)
         }
     })
 }

@@ -63,9 +63,12 @@ pub(super) fn skip<'e>(
         let table = &find_readable(env, table, &guard)?.table;
         // The clock is read only when `skip` asks for a pause, which is seldom.
         let mut begun = None;
-        let mut pause = || match begun.get_or_insert_with(Instant::now).elapsed() > time {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
+        let mut pause = || {
+            if begun.get_or_insert_with(Instant::now).elapsed() > time {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
         };
         let slice = table.skip(key_range, direction, most, &mut passage, &guard, &mut pause);
         if let Some(begun) = begun {

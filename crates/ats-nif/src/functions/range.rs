@@ -35,9 +35,10 @@ fn range_start<'e>(
     if !table.table_type().is_ordered() {
         return Err(KnownAtom::TableType.into());
     }
-    let spec = match KnownAtom::Keys.is(spec.word()) {
-        true => VmTerm::of(env, keys_spec(env, table.key_position())),
-        false => spec,
+    let spec = if KnownAtom::Keys.is(spec.word()) {
+        VmTerm::of(env, keys_spec(env, table.key_position()))
+    } else {
+        spec
     };
     let from = cut(env, from, RangeEnd::From)?.unwrap_or_default();
     let to = cut(env, to, RangeEnd::To)?;
@@ -104,9 +105,10 @@ pub(super) fn cut<'e>(
     }
     let bytes = front.into_bytes();
     let is_behind = KnownAtom::Behind.is(tag) || KnownAtom::Prefix.is(tag) && end == RangeEnd::To;
-    Ok(Some(match is_behind {
-        true => order::prefix_end(&bytes),
-        false => bytes,
+    Ok(Some(if is_behind {
+        order::prefix_end(&bytes)
+    } else {
+        bytes
     }))
 }
 
@@ -143,8 +145,9 @@ fn write_front(pattern: VmTerm<'_>, front: &mut Prefix) -> Result<(), NoReply> {
 /// Appends a term; ends with [`NoReply::DirtyCpu`] if that takes long.
 fn write_term(term: VmTerm<'_>, front: &mut Prefix) -> Result<(), NoReply> {
     let most = limit().saturating_mul(size_of::<u64>());
-    match front.term_within(term, most) {
-        true => Ok(()),
-        false => Err(NoReply::DirtyCpu),
+    if front.term_within(term, most) {
+        Ok(())
+    } else {
+        Err(NoReply::DirtyCpu)
     }
 }

@@ -155,9 +155,10 @@ pub(super) fn find_for<'g>(
     operation: Operation,
     guard: &'g Guard,
 ) -> Result<&'g Shared, KnownAtom> {
-    match operation.writes() {
-        true => find_writable(env, table, guard),
-        false => find_readable(env, table, guard),
+    if operation.writes() {
+        find_writable(env, table, guard)
+    } else {
+        find_readable(env, table, guard)
     }
 }
 
@@ -251,9 +252,10 @@ impl<'e> Work<'e> {
         let (env, slice) = (self.env, Slice::new());
         #[cfg(feature = "forcing")]
         let slice = super::forcing::forced_slice().unwrap_or(slice);
-        let slice = match process::on_dirty_scheduler() {
-            true => slice,
-            false => slice.with_limit(OBJECT_STEPS),
+        let slice = if process::on_dirty_scheduler() {
+            slice
+        } else {
+            slice.with_limit(OBJECT_STEPS)
         };
         let progress = scratch::with_select_buffers(|selecting| {
             let reading = (prepared, moment.get(guard)?, guard);
@@ -357,18 +359,20 @@ impl<'e> Work<'e> {
             Operation::Chunk { most, .. } => {
                 return results.build_each(table, selection, &mut |result| {
                     self.found.push(result);
-                    match self.found.len() >= most {
-                        true => ControlFlow::Break(()),
-                        false => ControlFlow::Continue(()),
+                    if self.found.len() >= most {
+                        ControlFlow::Break(())
+                    } else {
+                        ControlFlow::Continue(())
                     }
                 });
             }
             Operation::Few { most, .. } => {
                 return results.build_each(table, selection, &mut |result| {
                     self.found.push(result);
-                    match self.found.len() > most {
-                        true => ControlFlow::Break(()),
-                        false => ControlFlow::Continue(()),
+                    if self.found.len() > most {
+                        ControlFlow::Break(())
+                    } else {
+                        ControlFlow::Continue(())
                     }
                 });
             }
@@ -387,9 +391,10 @@ impl<'e> Work<'e> {
             Operation::Delete => table.select_delete(selection)?,
             Operation::Take => table.select_take(selection, &mut |object| {
                 let object = make_object(env, object, &mut results.scratch);
-                match by_key {
-                    true => self.add_to_key(slice.key(), object),
-                    false => self.list = env.cons(object, self.list),
+                if by_key {
+                    self.add_to_key(slice.key(), object)
+                } else {
+                    self.list = env.cons(object, self.list)
                 }
             })?,
             Operation::Replace => table.select_replace(selection)?,
@@ -409,9 +414,10 @@ impl<'e> Results<VmWord<'e>> {
         each: &mut impl FnMut(VmWord<'e>) -> ControlFlow<()>,
     ) -> Result<Progress, NoReply> {
         let env = selection.environment.0;
-        let most = match process::on_dirty_scheduler() {
-            true => usize::MAX,
-            false => RESULT_WORDS,
+        let most = if process::on_dirty_scheduler() {
+            usize::MAX
+        } else {
+            RESULT_WORDS
         };
         let mut is_too_large = false;
         let progress = table.select(selection, &mut |outcome| {
@@ -421,9 +427,10 @@ impl<'e> Results<VmWord<'e>> {
             }
             each(self.build(env, outcome))
         })?;
-        match is_too_large {
-            true => Err(NoReply::DirtyCpu),
-            false => Ok(progress),
+        if is_too_large {
+            Err(NoReply::DirtyCpu)
+        } else {
+            Ok(progress)
         }
     }
 

@@ -85,9 +85,10 @@ fn snapshot<'e>(env: Env<'e>, [table, age]: [VmTerm<'e>; 2]) -> NifResult<'e> {
             None => Err(KnownAtom::Backend.into()),
         };
     };
-    let reader = match is_query {
-        true => Reader::Query,
-        false => Reader::Program,
+    let reader = if is_query {
+        Reader::Query
+    } else {
+        Reader::Program
     };
     let shown = moment.keep(&shared.table, reader);
     if !shared.is_found_by_id() {
@@ -111,9 +112,10 @@ fn snapshot<'e>(env: Env<'e>, [table, age]: [VmTerm<'e>; 2]) -> NifResult<'e> {
         }),
         name: shared.name().raw(),
         named: false,
-        protection: match is_query {
-            true => Protection::OfSource,
-            false => Protection::Snapshot,
+        protection: if is_query {
+            Protection::OfSource
+        } else {
+            Protection::Snapshot
         },
         reported: ReportedOptions {
             write_concurrency: WriteConcurrency::False,
@@ -302,9 +304,10 @@ fn differences<'e>(env: Env<'e>, [first, second, keys, from]: [VmTerm<'e>; 4]) -
         }
     }
     process::consume(env, begun.elapsed().as_micros() / 10);
-    let next = match next < keys.0.len() {
-        true => env.uint(next as u64),
-        false => KnownAtom::Done.word(),
+    let next = if next < keys.0.len() {
+        env.uint(next as u64)
+    } else {
+        KnownAtom::Done.word()
     };
     Ok(env.tuple(&[env.list(&pairs), next]))
 }

@@ -91,9 +91,10 @@ fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
         &guard,
     )?;
     // Another process may have renamed the table already.
-    Ok(match named {
-        true => name.word(),
-        false => shared.id.term(env),
+    Ok(if named {
+        name.word()
+    } else {
+        shared.id.term(env)
     })
 }
 
@@ -347,11 +348,12 @@ fn all<'e>(env: Env<'e>, []: [VmTerm<'e>; 0]) -> NifResult<'e> {
         // creators.
         let is_listed = shared.disk.is_none() && shared.moment.is_none();
         if is_listed && lifetime::ensure_alive(env, shared, &guard) {
-            let user_term = match shared.named {
+            let user_term = if shared.named {
                 // SAFETY: the word is an atom, which is an immediate and so a term in every
                 // environment (ENV-2).
-                true => unsafe { VmWord::new(name) },
-                false => shared.id.term(env),
+                unsafe { VmWord::new(name) }
+            } else {
+                shared.id.term(env)
             };
             list = env.cons(user_term, list);
         }

@@ -61,9 +61,10 @@ fn take_all_more<'e>(
     };
     let guard = ats_sync::pin();
     let operation = Operation::List(Direction::Up);
-    let cursor = match KnownAtom::Start.is(position.word()) {
-        true => operation.start(),
-        false => cursor_of(env, position).ok_or(KnownAtom::None)?,
+    let cursor = if KnownAtom::Start.is(position.word()) {
+        operation.start()
+    } else {
+        cursor_of(env, position).ok_or(KnownAtom::None)?
     };
     spec_shapes::with_prepared(table, spec, |prepared| {
         let terms = |_: AtMoment<'_>| [taken_term.word(), prepared.term(env)];

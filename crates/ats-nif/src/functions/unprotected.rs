@@ -23,9 +23,10 @@ fn read_unprotected<'e>(env: Env<'e>, [table, spec, position]: [VmTerm<'e>; 3]) 
         return Ok(KnownAtom::Undefined.word());
     };
     let operation = Operation::List(Direction::Down);
-    let cursor = match KnownAtom::Start.is(position.word()) {
-        true => operation.start(),
-        false => cursor_of(env, position).ok_or(KnownAtom::None)?,
+    let cursor = if KnownAtom::Start.is(position.word()) {
+        operation.start()
+    } else {
+        cursor_of(env, position).ok_or(KnownAtom::None)?
     };
     spec_shapes::with_prepared(&shared.table, spec, |prepared| {
         Work::new(env, operation, VmWord::NIL).go_on(

@@ -149,9 +149,10 @@ impl<R: Release> Edit<R> {
             && left.len() + right.len() <= FEW + 1
         {
             let all = [left.records(), right.records()].concat();
-            let at = match *key < *inner.key {
-                true => left.find(key).ok()?,
-                false => left.len() + right.find(key).ok()?,
+            let at = if *key < *inner.key {
+                left.find(key).ok()?
+            } else {
+                left.len() + right.find(key).ok()?
             };
             self.replace(tree);
             self.replace(inner.left());
@@ -159,9 +160,10 @@ impl<R: Release> Edit<R> {
             return Some(self.leaf(&[&all[..at], &all[at + 1..]]));
         }
         let (mut left, mut right) = (inner.left().link(), inner.right().link());
-        match *key < *inner.key {
-            true => left = self.remove(inner.left(), key)?,
-            false => right = self.remove(inner.right(), key)?,
+        if *key < *inner.key {
+            left = self.remove(inner.left(), key)?
+        } else {
+            right = self.remove(inner.right(), key)?
         }
         self.replace(tree);
         Some(match (left, right) {

@@ -300,9 +300,10 @@ impl<R: Release> Base<R> {
     /// Returns the statistics after an update of this cost. They stop changing once they are beyond
     /// a threshold.
     pub(super) fn after(&self, cost: i32) -> i32 {
-        let goes_on = match cost > 0 {
-            true => self.statistics <= SPLIT_ABOVE,
-            false => self.statistics >= JOIN_BELOW,
+        let goes_on = if cost > 0 {
+            self.statistics <= SPLIT_ABOVE
+        } else {
+            self.statistics >= JOIN_BELOW
         };
         self.statistics + if goes_on { cost } else { 0 }
     }

@@ -168,9 +168,10 @@ fn run(contained: &mut Contained, model: &mut BTreeMap<u16, u64>, op: Op) {
         Op::CutAndJoin => cut_and_join(contained, model),
         Op::Up(from, with, high, most) => {
             let (name_of, high_of) = (name(from), high.map(name));
-            let (bound, expected) = match with {
-                true => (Bound::Included(&name_of[..]), Bound::Included(from)),
-                false => (Bound::Excluded(&name_of[..]), Bound::Excluded(from)),
+            let (bound, expected) = if with {
+                (Bound::Included(&name_of[..]), Bound::Included(from))
+            } else {
+                (Bound::Excluded(&name_of[..]), Bound::Excluded(from))
             };
             let high = high.filter(|high| *high > from);
             let high_of = high.and(high_of);
@@ -403,9 +404,10 @@ fn stress<R: Release>(splits: u32, joins: u32, keys: u64) {
                 for step in 0..STEPS {
                     let key = 8 * random.u64(..keys) + id;
                     let name = key.to_be_bytes();
-                    match random.bool() {
-                        true => assert_eq!(put(tree, &name, step), mine.insert(key, step)),
-                        false => assert_eq!(take(tree, &name), mine.remove(&key)),
+                    if random.bool() {
+                        assert_eq!(put(tree, &name, step), mine.insert(key, step))
+                    } else {
+                        assert_eq!(take(tree, &name), mine.remove(&key))
                     }
                 }
                 mine.len()

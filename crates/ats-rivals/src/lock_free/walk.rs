@@ -40,9 +40,10 @@ impl<R: Release> Routes<R> {
                 Some(route) if found.len() < most => {
                     from = Bound::Included(&route.key);
                     let is_passed = |above: &&Route<R>| *above.key <= *route.key;
-                    node = match way.last().is_some_and(is_passed) {
-                        true => self.start_again(&mut way, guard),
-                        false => route.slot(Side::Right).load(guard),
+                    node = if way.last().is_some_and(is_passed) {
+                        self.start_again(&mut way, guard)
+                    } else {
+                        route.slot(Side::Right).load(guard)
                     };
                 }
                 _ => return,
@@ -74,9 +75,10 @@ impl<R: Release> Routes<R> {
                 Some(route) if found.len() < most => {
                     below = Some(&route.key);
                     let is_passed = |above: &&Route<R>| *above.key >= *route.key;
-                    node = match way.last().is_some_and(is_passed) {
-                        true => self.start_again(&mut way, guard),
-                        false => route.slot(Side::Left).load(guard),
+                    node = if way.last().is_some_and(is_passed) {
+                        self.start_again(&mut way, guard)
+                    } else {
+                        route.slot(Side::Left).load(guard)
                     };
                 }
                 _ => return,

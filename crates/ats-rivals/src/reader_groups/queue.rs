@@ -73,11 +73,12 @@ impl Queue {
         // Acquires the predecessor's writes to its node, and publishes ours.
         let before = self.tail.swap(own, Ordering::AcqRel);
         if !before.is_null() {
-            let link = match before == HOLDER {
-                true => &self.next,
+            let link = if before == HOLDER {
+                &self.next
+            } else {
                 // SAFETY: the last node in the queue does not leave before its successor, which is
                 // ours, has linked itself (READER_GROUPS-2).
-                false => unsafe { &(*before).next },
+                unsafe { &(*before).next }
             };
             link.store(own, Ordering::Release);
             node.wait();

@@ -105,9 +105,10 @@ impl Barrier {
     pub(super) fn light(&self) {
         // The load of `mode` stays after all accesses before this fence (BARRIER-4).
         compiler_fence(Ordering::SeqCst);
-        match self.is_asymmetric() {
-            true => compiler_fence(Ordering::SeqCst),
-            false => fence(Ordering::SeqCst),
+        if self.is_asymmetric() {
+            compiler_fence(Ordering::SeqCst)
+        } else {
+            fence(Ordering::SeqCst)
         }
     }
 

@@ -127,9 +127,10 @@ impl Collector {
             () if self.domain.pending().0 == 0 => Next::Sleep,
             () => {
                 let is_waiting = self.domain.epoch() < self.target;
-                let at = match is_waiting {
-                    true => self.retry_at.min(self.next_survey),
-                    false => self.next_survey,
+                let at = if is_waiting {
+                    self.retry_at.min(self.next_survey)
+                } else {
+                    self.next_survey
                 };
                 Next::After(at.saturating_duration_since(now))
             }
@@ -213,10 +214,11 @@ impl Domain {
             bag.set_neglected(neglected);
             any |= bag.is_neglected();
         }
-        match any {
+        if any {
             // An object was retired in its epoch, which is not later than the current one.
-            true => self.epoch() + GRACE,
-            false => 0,
+            self.epoch() + GRACE
+        } else {
+            0
         }
     }
 

@@ -48,9 +48,10 @@ fn pin_first() -> Guard {
     let guard = Guard::new(slot);
     // The model checker drops the domain when its first thread ends, although others may not have
     // given their slots back yet.
-    let registered = match cfg!(loom) {
-        true => Ok(true),
-        false => LEAVING.try_with(|leaving| leaving.set(Leaving(slot)).is_ok()),
+    let registered = if cfg!(loom) {
+        Ok(true)
+    } else {
+        LEAVING.try_with(|leaving| leaving.set(Leaving(slot)).is_ok())
     };
     if matches!(registered, Ok(true)) {
         SLOT.with(|own| own.set(Some(slot)));

@@ -309,10 +309,11 @@ impl<T: HostTerm> ImageBuilder<T> {
         let has_maps = self.sorter.has_maps_in_keys();
         for i in 0..len {
             let (key, _) = self.sorter.pairs()[i];
-            match has_maps {
-                false => self.push(key),
+            if has_maps {
                 // The mark leads to the sorted order of the maps in the key.
-                true => self.push_marked(key, self.sorter.key_mark(i)),
+                self.push_marked(key, self.sorter.key_mark(i))
+            } else {
+                self.push(key)
             }
         }
         if has_maps {

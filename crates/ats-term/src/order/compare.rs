@@ -658,9 +658,12 @@ fn is_float(value: i64) -> bool {
 
 /// Compares an integer of more than 64 bits with a number nearer to zero.
 fn beyond<T: TermRef>(big: T) -> Ordering {
-    big.with_big(|negative, _| match negative {
-        true => Ordering::Less,
-        false => Ordering::Greater,
+    big.with_big(|negative, _| {
+        if negative {
+            Ordering::Less
+        } else {
+            Ordering::Greater
+        }
     })
 }
 

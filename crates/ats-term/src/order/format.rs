@@ -63,9 +63,10 @@ pub fn number_of_order_key(key: &[u8]) -> Option<i64> {
     let magnitude = bytes.iter().fold(0_u64, |magnitude, byte| {
         magnitude << 8 | u64::from(if is_negative { !byte } else { *byte })
     });
-    match is_negative {
-        false => i64::try_from(magnitude).ok(),
-        true => 0_i64.checked_sub_unsigned(magnitude),
+    if is_negative {
+        0_i64.checked_sub_unsigned(magnitude)
+    } else {
+        i64::try_from(magnitude).ok()
     }
 }
 

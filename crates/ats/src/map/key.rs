@@ -169,13 +169,14 @@ pub(crate) fn kept_bytes_of<K: Key>(key: &impl AsKey<K>) -> Result<KeyBytes, Str
         let read = from_bytes::<K>(bytes.as_slice());
         read.is_some_and(|read| bytes_of(&read) == bytes)
     };
-    match key.is_proven() || is_read() {
-        true => Ok(bytes),
-        false => Err(format!(
+    if key.is_proven() || is_read() {
+        Ok(bytes)
+    } else {
+        Err(format!(
             "{} is not a key of type `{}`",
             shown(bytes.as_slice()),
             type_name::<K>()
-        )),
+        ))
     }
 }
 

@@ -91,9 +91,10 @@ impl<S: MapStore, K: Key, V: Value> Records<S, K, V> {
 
     pub(super) fn get_at(&self, key: &impl AsKey<K>, when: When) -> Option<V> {
         let (key, guard) = (key::bytes_of(key), pin());
-        let record = match when.is_now() {
-            true => self.store.get(&guard).get(key.as_slice(), &guard),
-            false => self.store.get(&guard).get_at(key.as_slice(), when, &guard),
+        let record = if when.is_now() {
+            self.store.get(&guard).get(key.as_slice(), &guard)
+        } else {
+            self.store.get(&guard).get_at(key.as_slice(), when, &guard)
         };
         record.map(value_of)
     }
@@ -253,9 +254,10 @@ impl<S: MapStore, K: Key, V: Value> Records<S, K, V> {
         }
         let mut decide = |index: usize, current: Option<&Record<Plain>>| {
             let (key, value) = &pairs[index];
-            match current.is_none() || replace {
-                true => Change::Put(RecordBox::new(key.as_slice(), value, false)),
-                false => Change::Abort,
+            if current.is_none() || replace {
+                Change::Put(RecordBox::new(key.as_slice(), value, false))
+            } else {
+                Change::Abort
             }
         };
         retry(|| {
@@ -289,8 +291,9 @@ pub(super) fn begin(store: &impl ats_mem::Records<Plain>) -> Moment {
 
 /// Breaks if the condition is `true`.
 pub(super) fn break_if(is_so: bool) -> ControlFlow<()> {
-    match is_so {
-        true => ControlFlow::Break(()),
-        false => ControlFlow::Continue(()),
+    if is_so {
+        ControlFlow::Break(())
+    } else {
+        ControlFlow::Continue(())
     }
 }

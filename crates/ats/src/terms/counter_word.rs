@@ -18,11 +18,10 @@ pub(crate) unsafe fn copy_words(words: *const u64, len: usize, index: usize, int
         // SAFETY: the caller promises that the value has `len` words, and this is one of them. The
         // counter is accessed atomically (COUNTER_CELL-1), and the others never change.
         into.push(unsafe {
-            match at == 1 + index {
-                true => {
-                    AtomicU64::from_ptr(words.add(at).cast_mut()).load(Ordering::Acquire) | RUNNING
-                }
-                false => *words.add(at),
+            if at == 1 + index {
+                AtomicU64::from_ptr(words.add(at).cast_mut()).load(Ordering::Acquire) | RUNNING
+            } else {
+                *words.add(at)
             }
         });
     }

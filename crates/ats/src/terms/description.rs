@@ -154,9 +154,10 @@ impl Description {
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
-        let version = match self.format.is_empty() && !self.table_type.is_bag() {
-            true => PLAIN_VERSION,
-            false => VERSION,
+        let version = if self.format.is_empty() && !self.table_type.is_bag() {
+            PLAIN_VERSION
+        } else {
+            VERSION
         };
         bytes.extend_from_slice(&version.to_le_bytes());
         let shared = if self.has_shared { SHARED } else { 0 };

@@ -143,9 +143,10 @@ impl<H: Host> KeptMoment<H> {
 
     /// Fails if records that were read may not be those of the moment (KEPT_MOMENT-2).
     fn check(&self) -> Result<(), Error> {
-        match self.moment.load(Ordering::Acquire).is_null() {
-            false => Ok(()),
-            true => Err(Error::Ended),
+        if self.moment.load(Ordering::Acquire).is_null() {
+            Err(Error::Ended)
+        } else {
+            Ok(())
         }
     }
 

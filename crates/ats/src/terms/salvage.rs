@@ -24,9 +24,10 @@ pub fn parse_merge(text: &str) -> Option<Vec<u8>> {
 #[must_use]
 pub fn merge_of_operator(name: &str, version: u32) -> Option<(Vec<u8>, Option<usize>)> {
     if let Some(program) = name.strip_prefix(program_merge::PREFIX) {
-        let program = match program.starts_with('{') {
-            true => merge_text::parse(program)?,
-            false => Term::Atom(ats_term::Atom::new(program).ok()?),
+        let program = if program.starts_with('{') {
+            merge_text::parse(program)?
+        } else {
+            Term::Atom(ats_term::Atom::new(program).ok()?)
         };
         return Some((program_merge::describe(program, version)?, None));
     }
@@ -134,9 +135,10 @@ impl Evidence {
     }
 
     fn meet_objects(&mut self, key: &[u8], objects: &[(&[u8], Term)], types: &[TableType]) {
-        let candidates = match self.possible.is_empty() {
-            true => self.candidates(objects, types),
-            false => self.possible.clone(),
+        let candidates = if self.possible.is_empty() {
+            self.candidates(objects, types)
+        } else {
+            self.possible.clone()
         };
         let fitting = candidates
             .into_iter()
@@ -212,17 +214,14 @@ fn are_different(objects: &[(&[u8], Term)]) -> bool {
 /// Returns the bytes of a key in the store of a table.
 fn key_bytes(table: &Description, key: &Term) -> Vec<u8> {
     let mut bytes = Vec::new();
-    match table.table_type.is_ordered() {
-        true => {
-            let _work = order_key_within(key, &mut bytes, table.zeros, usize::MAX);
-        }
-        false => {
-            let options = exact::Options {
-                zeros: table.zeros,
-                atoms: exact::Atoms::Text,
-            };
-            exact_key(key, &mut bytes, options);
-        }
+    if table.table_type.is_ordered() {
+        let _work = order_key_within(key, &mut bytes, table.zeros, usize::MAX);
+    } else {
+        let options = exact::Options {
+            zeros: table.zeros,
+            atoms: exact::Atoms::Text,
+        };
+        exact_key(key, &mut bytes, options);
     }
     bytes
 }

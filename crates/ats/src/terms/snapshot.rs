@@ -110,9 +110,12 @@ impl<H: Host> Table<H> {
     /// # Errors
     /// [`Error::Busy`] if the thread must not wait for long, and would have to.
     pub fn begin(&self) -> Result<Option<Moment<H>>, Error> {
-        self.begin_prepared(&mut || match self.counts_in_place() {
-            true => counter_cell::wait_for_changes().map(|()| true),
-            false => Ok(true),
+        self.begin_prepared(&mut || {
+            if self.counts_in_place() {
+                counter_cell::wait_for_changes().map(|()| true)
+            } else {
+                Ok(true)
+            }
         })
     }
 

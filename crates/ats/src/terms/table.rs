@@ -136,9 +136,10 @@ impl<H: Host> Table<H> {
         let exact = exact::Options {
             zeros,
             // Keys in a store of bytes must mean the same in every process.
-            atoms: match has_byte_store {
-                true => exact::Atoms::Text,
-                false => exact::Atoms::Word,
+            atoms: if has_byte_store {
+                exact::Atoms::Text
+            } else {
+                exact::Atoms::Word
             },
         };
         Table {
@@ -185,9 +186,10 @@ impl<H: Host> Table<H> {
         built: Built<'_, H>,
         packer: &mut Packer,
     ) -> RecordBox<Values<H>> {
-        match self.packs() {
-            true => pack_record(key, built, packer),
-            false => record(key, built),
+        if self.packs() {
+            pack_record(key, built, packer)
+        } else {
+            record(key, built)
         }
     }
 
@@ -434,9 +436,10 @@ impl<H: Host> Table<H> {
     pub fn clear(&self) -> Result<usize, Error> {
         let guard = ats_sync::pin();
         // A store of bytes may fail to count, so it counts before anything is removed.
-        let before = match self.has_byte_store {
-            true => Some(self.store(&guard).objects()?),
-            false => None,
+        let before = if self.has_byte_store {
+            Some(self.store(&guard).objects()?)
+        } else {
+            None
         };
         let old = self.store.take_out(&guard)?;
         before.map_or_else(|| old.objects(), Ok)

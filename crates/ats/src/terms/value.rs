@@ -142,10 +142,7 @@ pub(crate) fn pack_for_store<'a, H: Host>(
     packer: &'a mut Packer,
     packs: bool,
 ) -> Built<'a, H> {
-    match packs {
-        true => packer.pack(built),
-        false => built,
-    }
+    if packs { packer.pack(built) } else { built }
 }
 
 /// Returns a record of a newly built object or list.

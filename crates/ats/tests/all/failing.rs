@@ -48,16 +48,18 @@ impl Failing {
     }
 
     fn check(&self, key: &[u8]) -> Result<(), ats_store::Error> {
-        match self.unmerged.lock().expect("no panic").contains(key) {
-            true => Err(ats_store::Error::Pending),
-            false => Ok(()),
+        if self.unmerged.lock().expect("no panic").contains(key) {
+            Err(ats_store::Error::Pending)
+        } else {
+            Ok(())
         }
     }
 
     fn call(&self) -> Result<(), ats_store::Error> {
-        match self.calls.fetch_add(1, Ordering::Relaxed) == self.fails_at {
-            true => Err(FAILED),
-            false => Ok(()),
+        if self.calls.fetch_add(1, Ordering::Relaxed) == self.fails_at {
+            Err(FAILED)
+        } else {
+            Ok(())
         }
     }
 }
@@ -393,9 +395,10 @@ fn a_store_that_fails_fails_operations_and_loses_nothing() {
         }
         let (table, _) = fill_table(kind, 0);
         let counted = table.count(KeyRange::default());
-        let expected = match kind.is_ordered() {
-            true => Error::Storage(FAILED),
-            false => Error::TableType,
+        let expected = if kind.is_ordered() {
+            Error::Storage(FAILED)
+        } else {
+            Error::TableType
         };
         assert_eq!(counted, Err(expected));
     }
@@ -560,9 +563,10 @@ fn a_query_goes_on_behind_keys_that_were_to_be_merged() {
                     Progress::Pending => {
                         stops += 1;
                         let mut keys = keys.lock().expect("no panic");
-                        let _merged = match direction == Direction::Down && kind.is_ordered() {
-                            false => keys.pop_first(),
-                            true => keys.pop_last(),
+                        let _merged = if direction == Direction::Down && kind.is_ordered() {
+                            keys.pop_last()
+                        } else {
+                            keys.pop_first()
                         };
                     }
                 }

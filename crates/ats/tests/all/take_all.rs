@@ -57,9 +57,10 @@ fn each_object_comes_out_once() {
         let all = take_beside(&table, |writer| {
             for at in 0..OBJECTS {
                 // The test inserts many objects under one key of a bag.
-                let key = match kind.is_bag() {
-                    true => at % 10,
-                    false => at * WRITERS + writer,
+                let key = if kind.is_bag() {
+                    at % 10
+                } else {
+                    at * WRITERS + writer
                 };
                 let object = Term::from((key, at * WRITERS + writer));
                 let mut work = Workspace::new();

@@ -142,9 +142,10 @@ fn check(ops: &[Op]) -> Result<(), Error> {
                 let mut inside: Vec<_> = inside.map(|(k, v)| (k.clone(), *v)).collect();
                 let mut some = map.range(low..=high);
                 for from_back in ends {
-                    let (found, wanted) = match from_back {
-                        true => (some.next_back(), inside.pop()),
-                        false => (some.next(), (!inside.is_empty()).then(|| inside.remove(0))),
+                    let (found, wanted) = if *from_back {
+                        (some.next_back(), inside.pop())
+                    } else {
+                        (some.next(), (!inside.is_empty()).then(|| inside.remove(0)))
                     };
                     assert_eq!(found.transpose()?, wanted);
                 }

@@ -85,9 +85,10 @@ macro_rules! check_shared {
             Op::InsertMany(pairs, only_new) => {
                 let given = pairs.iter().map(|(at, value)| (key(at), value));
                 let may = !only_new || !pairs.iter().any(|(at, _)| model.contains_key(&key(at)));
-                match only_new {
-                    true => assert_eq!(map.insert_many_new(given), may),
-                    false => map.insert_many(given),
+                if *only_new {
+                    assert_eq!(map.insert_many_new(given), may)
+                } else {
+                    map.insert_many(given)
                 }
                 if may {
                     model.extend(pairs.iter().map(|(at, value)| (key(at), value.clone())));
@@ -187,9 +188,10 @@ fn check_ordered<K: Key + Ord + Clone + Debug>(keys: &[K], ops: &[Op]) {
                 assert_eq!(before.nth_in(&range, 1).as_ref(), inside.get(1));
                 let mut some = map.range(&range);
                 for from_back in ends {
-                    let (found, wanted) = match from_back {
-                        true => (some.next_back(), inside.pop()),
-                        false => (some.next(), (!inside.is_empty()).then(|| inside.remove(0))),
+                    let (found, wanted) = if *from_back {
+                        (some.next_back(), inside.pop())
+                    } else {
+                        (some.next(), (!inside.is_empty()).then(|| inside.remove(0)))
                     };
                     assert_eq!(found, wanted);
                 }

@@ -103,9 +103,10 @@ impl Model<'_> {
             }
             for at in self.published.iter().copied() {
                 let newest = self.newest();
-                let until = match self.alone.iter().any(|alone| *alone > at) {
-                    true => newest,
-                    false => at,
+                let until = if self.alone.iter().any(|alone| *alone > at) {
+                    newest
+                } else {
+                    at
                 };
                 match self.read(key, at, false) {
                     None => assert!(at < self.visible()),

@@ -52,9 +52,10 @@ fn any_settings() -> impl Strategy<Value = Settings> {
     let false_positives = prop::sample::select(vec![1.0, 0.3, 0.01]);
     let sizes = (block_bytes, part_bytes, false_positives, any::<bool>());
     sizes.prop_map(|(block_bytes, part_bytes, false_positives, compressed)| {
-        let compression = match compressed {
-            true => Compression::Lz4,
-            false => Compression::None,
+        let compression = if compressed {
+            Compression::Lz4
+        } else {
+            Compression::None
         };
         let options = Options {
             false_positives,

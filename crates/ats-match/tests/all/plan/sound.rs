@@ -476,9 +476,10 @@ fn order_guard() -> BoxedStrategy<Term> {
     )
         .prop_map(|(name, constant, left)| {
             let constant = call("const", [constant]);
-            match left {
-                true => call(name, [constant, variable(1)]),
-                false => call(name, [variable(1), constant]),
+            if left {
+                call(name, [constant, variable(1)])
+            } else {
+                call(name, [variable(1), constant])
             }
         });
     leaf.prop_recursive(3, 8, 3, |part| {

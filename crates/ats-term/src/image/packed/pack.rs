@@ -56,9 +56,10 @@ impl Packer {
         self.bytes.push(PACKED);
         self.write(image);
         self.assemble(image);
-        match self.words.len() < image.len() {
-            true => Built::object(&self.words, built.owns()),
-            false => built,
+        if self.words.len() < image.len() {
+            Built::object(&self.words, built.owns())
+        } else {
+            built
         }
     }
 
@@ -154,9 +155,10 @@ impl Packer {
                 self.bytes.extend_from_slice(bytes_of(content, n >> 1));
             }
             BITS => {
-                match n.is_multiple_of(8) {
-                    true => self.write_count(code::BINARY, n / 8),
-                    false => self.write_count(code::BITS, n),
+                if n.is_multiple_of(8) {
+                    self.write_count(code::BINARY, n / 8)
+                } else {
+                    self.write_count(code::BITS, n)
                 }
                 self.bytes
                     .extend_from_slice(bytes_of(content, n.div_ceil(8)));

@@ -49,9 +49,10 @@ impl Walk {
         if self.front.is_empty() && !self.is_read {
             self.read_front(store, when);
         }
-        match self.front.is_empty() {
-            true => self.back.pop_back(),
-            false => self.front.pop_front(),
+        if self.front.is_empty() {
+            self.back.pop_back()
+        } else {
+            self.front.pop_front()
         }
     }
 
@@ -64,9 +65,10 @@ impl Walk {
         if self.back.is_empty() && !self.is_read {
             self.read_back(store, when);
         }
-        match self.back.is_empty() {
-            true => self.front.pop_back(),
-            false => self.back.pop_front(),
+        if self.back.is_empty() {
+            self.front.pop_back()
+        } else {
+            self.back.pop_front()
         }
     }
 

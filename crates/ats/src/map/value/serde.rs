@@ -50,9 +50,10 @@ fn write<T: Serialize + DeserializeOwned>(value: &T, bytes: &mut ValueBytes) -> 
     let same: T = read::read(written)?;
     let mut again = ValueBytes::default();
     same.serialize(&mut Writer::new(&mut again))?;
-    match is_permuted(written, &again.bytes) {
-        true => Ok(()),
-        false => Err(Error("another value was read".into())),
+    if is_permuted(written, &again.bytes) {
+        Ok(())
+    } else {
+        Err(Error("another value was read".into()))
     }
 }
 

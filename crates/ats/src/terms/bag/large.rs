@@ -243,9 +243,10 @@ unsafe fn held_bytes<H: Host>(elsewhere: *const Elsewhere, later: *const Elsewhe
     // made of boxes (VALUE-2).
     let (large, later) = unsafe { (&*elsewhere.cast::<Large<H>>(), &*later.cast::<Large<H>>()) };
     // All versions of a bag have one index.
-    let held = match Arc::ptr_eq(&large.index, &later.index) {
-        true => large.objects.held_bytes(&later.objects),
-        false => large.objects.kept_bytes(),
+    let held = if Arc::ptr_eq(&large.index, &later.index) {
+        large.objects.held_bytes(&later.objects)
+    } else {
+        large.objects.kept_bytes()
     };
     held.saturating_add(size_of::<Large<H>>())
 }

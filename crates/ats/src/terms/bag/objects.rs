@@ -111,9 +111,10 @@ impl Rules {
             Some(Objects::Large(large)) => {
                 let mut draft = large.draft(self, buffers);
                 added.for_each(|object| draft.push_allowed(object));
-                return match draft.len() == large.len() {
-                    true => keep(),
-                    false => put(draft.finish().into_record(key)),
+                return if draft.len() == large.len() {
+                    keep()
+                } else {
+                    put(draft.finish().into_record(key))
                 };
             }
             Some(Objects::List(objects)) => Some(objects),
@@ -146,9 +147,10 @@ impl Rules {
             list.push_copy(object);
             any = true;
         }
-        match any {
-            true => put(record(key, list.take())),
-            false => keep(),
+        if any {
+            put(record(key, list.take()))
+        } else {
+            keep()
         }
     }
 

@@ -238,9 +238,10 @@ impl Rules {
                 _ => list.push_copy(object),
             }
         }
-        match is_new {
-            true => put(record(key, list.take())),
-            false => keep(),
+        if is_new {
+            put(record(key, list.take()))
+        } else {
+            keep()
         }
     }
 }

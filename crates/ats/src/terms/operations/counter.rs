@@ -82,9 +82,10 @@ impl CounterOp {
     }
 
     fn passes(&self, sum: &Integer, limit: &Integer) -> bool {
-        match self.increment.is_negative() {
-            true => sum < limit,
-            false => sum > limit,
+        if self.increment.is_negative() {
+            sum < limit
+        } else {
+            sum > limit
         }
     }
 }
@@ -241,12 +242,11 @@ impl<H: Host> Table<H> {
                 .zip(&parts)
                 .map(|(op, value)| (op.position - 1, value.as_value()))
                 .collect();
-            let changed = match changes.is_empty() {
-                true => Becomes::Same,
-                false => {
-                    image.replace_elements_within(object, &changes, most)?;
-                    Becomes::New { counter: None }
-                }
+            let changed = if changes.is_empty() {
+                Becomes::Same
+            } else {
+                image.replace_elements_within(object, &changes, most)?;
+                Becomes::New { counter: None }
             };
             results = Some(values);
             Ok(changed)

@@ -134,9 +134,10 @@ impl<H: Host> Table<H> {
         let work = work.lend();
         let mut taken = Ok(None);
         let is_bag = self.table_type.is_bag();
-        let of_key = match self.table_type.is_ordered() {
-            true => end,
-            false => End::First,
+        let of_key = if self.table_type.is_ordered() {
+            end
+        } else {
+            End::First
         };
         let store = self.store(guard);
         store.update_bag_end(end, guard, &mut |current| {
@@ -152,14 +153,15 @@ impl<H: Host> Table<H> {
             // more.
             counter_cell::stop(record).for_ever();
             taken = Ok(Some(Taken { found, of_key }));
-            match is_bag {
+            if is_bag {
                 // SAFETY: this is the decision of `update_bag_end`, whose contract is that of
                 // `update_bag`.
-                true => unsafe {
+                unsafe {
                     let rules = self.bag_rules(store.is_read());
                     rules.delete_end(record.key(), record, of_key, &mut work.bag)
-                },
-                false => bag::remove(),
+                }
+            } else {
+                bag::remove()
             }
         })?;
         work.bag.tidy();

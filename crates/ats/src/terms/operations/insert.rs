@@ -104,9 +104,10 @@ impl<H: Host> Table<H> {
                 self.insert_large(object, work, existing)
             }
         };
-        match is_bag {
-            true => work.tidy(),
-            false => work.tidy_object(),
+        if is_bag {
+            work.tidy()
+        } else {
+            work.tidy_object()
         }
         done
     }

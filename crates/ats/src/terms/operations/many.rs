@@ -237,9 +237,10 @@ impl<H: Host> BatchPlan<Rec<H>, RecordBox<Values<H>>> for Writing<'_, H> {
             let last = group.last_mut().and_then(|object| object.record.take());
             return Change::Put(last.expect("each group is written once"));
         }
-        match self.is_quick(index, current) {
-            true => self.build(index, current),
-            false => Change::Later,
+        if self.is_quick(index, current) {
+            self.build(index, current)
+        } else {
+            Change::Later
         }
     }
 

@@ -228,9 +228,10 @@ impl<H: Host> Table<H> {
         let mut is_same = false;
         let exchanged = store.update(key, guard, &mut |current| {
             is_same = current.is_some_and(|current| std::ptr::eq(current, seen));
-            match is_same {
-                true => std::mem::replace(&mut made, Change::Keep),
-                false => Change::Keep,
+            if is_same {
+                std::mem::replace(&mut made, Change::Keep)
+            } else {
+                Change::Keep
             }
         });
         match exchanged {

@@ -234,20 +234,17 @@ impl<H: Host> Table<H> {
                 let is_meant = outcome.is_some_and(|outcome| action.concerns(&outcome));
                 is_meant.then_some(words / WORDS)
             };
-            let next = match spot.found.is_large() {
-                true => {
-                    let found = (&mut positions, &mut weight);
-                    gather_positions(&spot, slice, unpacked, is_meant, found)
-                }
-                false => {
-                    let mut is_meant = is_meant;
-                    visit_objects(&spot, slice, unpacked, |object| {
-                        let meant = is_meant(object);
-                        found_any |= meant.is_some();
-                        weight += meant.unwrap_or(0);
-                        false
-                    })
-                }
+            let next = if spot.found.is_large() {
+                let found = (&mut positions, &mut weight);
+                gather_positions(&spot, slice, unpacked, is_meant, found)
+            } else {
+                let mut is_meant = is_meant;
+                visit_objects(&spot, slice, unpacked, |object| {
+                    let meant = is_meant(object);
+                    found_any |= meant.is_some();
+                    weight += meant.unwrap_or(0);
+                    false
+                })
             };
             if found_any || !positions.is_empty() {
                 gathered += positions.len().max(1) + weight;

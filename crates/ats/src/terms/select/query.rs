@@ -165,9 +165,10 @@ impl<H: Host> Query<H> {
             plan: None,
             fixed: None,
             access: Access::Ranges,
-            steps: match is_empty {
-                true => Vec::new(),
-                false => vec![Step::Range { from, to }],
+            steps: if is_empty {
+                Vec::new()
+            } else {
+                vec![Step::Range { from, to }]
             },
         }
     }
@@ -228,9 +229,10 @@ impl<H: Host> Query<H> {
 
     /// Returns the direction in which keys, and the objects of a key, are read.
     pub(super) fn direction(&self, cursor: &Cursor) -> Direction {
-        match self.kind.ordered {
-            true => cursor.direction,
-            false => Direction::Up,
+        if self.kind.ordered {
+            cursor.direction
+        } else {
+            Direction::Up
         }
     }
 }
@@ -249,12 +251,13 @@ fn steps(plan: &Plan) -> Vec<Step> {
 impl Step {
     fn of(interval: &Interval) -> Self {
         let from = interval.from().bytes().to_vec();
-        match interval.is_point() {
-            true => Step::Point(from),
-            false => Step::Range {
+        if interval.is_point() {
+            Step::Point(from)
+        } else {
+            Step::Range {
                 from,
                 to: interval.to().map(|to| to.bytes().to_vec()),
-            },
+            }
         }
     }
 }
@@ -268,9 +271,10 @@ impl Kind {
     }
 
     fn key_order(&self) -> KeyOrder {
-        match self.ordered {
-            true => KeyOrder::Ordered,
-            false => KeyOrder::Hashed(self.exact),
+        if self.ordered {
+            KeyOrder::Ordered
+        } else {
+            KeyOrder::Hashed(self.exact)
         }
     }
 

@@ -145,9 +145,10 @@ impl<H: Host> Table<H> {
             };
             visit_objects(&spot, slice, unpacked, one)
         })?;
-        match machine.gave_up() {
-            true => Err(Error::TooLarge),
-            false => Ok(progress),
+        if machine.gave_up() {
+            Err(Error::TooLarge)
+        } else {
+            Ok(progress)
         }
     }
 }

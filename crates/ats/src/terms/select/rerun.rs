@@ -35,9 +35,10 @@ impl<H: Host, E: Environment> Rerun<'_, H, E> {
         current: &Rec<H>,
         unpacked: &mut UnpackBuffer,
     ) -> Change<Values<H>> {
-        match self.is_true(LookupResult::new(current).first(unpacked)) {
-            true => Change::Remove,
-            false => Change::Keep,
+        if self.is_true(LookupResult::new(current).first(unpacked)) {
+            Change::Remove
+        } else {
+            Change::Keep
         }
     }
 

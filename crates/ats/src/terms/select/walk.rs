@@ -366,9 +366,12 @@ fn walk_range<'g, H: Host>(
         direction,
         when,
     };
-    let mut pause = || match slice.tick() {
-        true => ControlFlow::Break(()),
-        false => ControlFlow::Continue(()),
+    let mut pause = || {
+        if slice.tick() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     };
     let paused = match store.walk(walk, guard, &mut visit_record, &mut pause) {
         Err(error) if is_pending(error) => {

@@ -265,9 +265,10 @@ impl<H: Host> TableRecords<H> for ByteStore<H> {
         {
             return Ok(Err(NoSuchKey));
         }
-        let direction = match self.keys.ordered {
-            true => walk.direction,
-            false => Direction::Up,
+        let direction = if self.keys.ordered {
+            walk.direction
+        } else {
+            Direction::Up
         };
         let above;
         let (mut key_range, mut failed) = (KeyRange::default(), Ok(()));
@@ -371,9 +372,10 @@ impl<H: Host> TableRecords<H> for ByteStore<H> {
         let (mut skipped, mut ended) = (0, None);
         self.store()
             .scan(self.may_block(), key_range, direction, &mut |key, value| {
-                let weight = match self.keys.ordered && self.keys.is_bag {
-                    true => objects(value).count(),
-                    false => 1,
+                let weight = if self.keys.ordered && self.keys.is_bag {
+                    objects(value).count()
+                } else {
+                    1
                 };
                 let within = most - skipped;
                 if within < weight {

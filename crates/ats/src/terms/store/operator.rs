@@ -185,9 +185,10 @@ fn merge_bytes(merge: &Merge, earlier: &[u8], later: &[u8]) -> Option<MergedByte
         Simple::Last => Some(MergedBytes::Later),
         Simple::LastBy(number) => {
             let at = element(earlier, *number)?;
-            Some(match element(later, *number)? < at {
-                true => MergedBytes::Earlier,
-                false => MergedBytes::Later,
+            Some(if element(later, *number)? < at {
+                MergedBytes::Earlier
+            } else {
+                MergedBytes::Later
             })
         }
         Simple::Sum => {

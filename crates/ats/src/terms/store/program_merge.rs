@@ -155,9 +155,10 @@ fn length(mut value: &[u8]) -> Length {
         objects += 1;
         value = behind;
     }
-    match objects < HOT_OBJECTS {
-        true => Length::Short,
-        false => Length::Hot,
+    if objects < HOT_OBJECTS {
+        Length::Short
+    } else {
+        Length::Hot
     }
 }
 
@@ -269,9 +270,10 @@ impl ProgramMerge {
             Err(TryLockError::Poisoned(gate)) => gate.into_inner(),
             Err(TryLockError::WouldBlock) => return Err(Error::Busy),
         };
-        match gate.program.version == version && !gate.is_closed {
-            true => write().map(Some),
-            false => Ok(None),
+        if gate.program.version == version && !gate.is_closed {
+            write().map(Some)
+        } else {
+            Ok(None)
         }
     }
 

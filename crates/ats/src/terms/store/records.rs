@@ -210,9 +210,10 @@ pub(crate) trait TableRecords<H: Host>: Send + Sync {
         let (is_ordered, mut passing) =
             (self.is_ordered(), Passing::new(key_range, direction, most));
         let mut visit = |record| {
-            let objects = match is_ordered {
-                true => LookupResult::new(record).count(),
-                false => 1,
+            let objects = if is_ordered {
+                LookupResult::new(record).count()
+            } else {
+                1
             };
             passing.pass(record, objects, pause)
         };

@@ -109,9 +109,10 @@ impl<H: Host> Store<H> {
     /// # Errors
     /// [`Error::Busy`] if a batch runs. Then no batch begins for a while.
     pub(crate) fn close_to_long_batches(&self) -> Result<(), Error> {
-        match self.long_batches.close() {
-            true => Ok(()),
-            false => Err(Error::Busy),
+        if self.long_batches.close() {
+            Ok(())
+        } else {
+            Err(Error::Busy)
         }
     }
 }

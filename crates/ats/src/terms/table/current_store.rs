@@ -124,9 +124,10 @@ impl<H: Host> CurrentStore<H> {
     /// # Errors
     /// [`Error::BadKey`] if it was not cleared.
     pub(crate) fn walk_of_lost_key(&self) -> Result<(), Error> {
-        match self.fixations().cleared {
-            true => Ok(()),
-            false => Err(Error::BadKey),
+        if self.fixations().cleared {
+            Ok(())
+        } else {
+            Err(Error::BadKey)
         }
     }
 

@@ -51,12 +51,11 @@ impl Keys {
         words: usize,
     ) -> Result<(), Error> {
         let most = words.saturating_mul(size_of::<u64>());
-        let made = match self.is_ordered {
-            true => {
-                self.meet(key);
-                order::order_key_within(key, out, self.exact.zeros, most)
-            }
-            false => exact::exact_key_within(key, out, self.exact, most),
+        let made = if self.is_ordered {
+            self.meet(key);
+            order::order_key_within(key, out, self.exact.zeros, most)
+        } else {
+            exact::exact_key_within(key, out, self.exact, most)
         };
         made.map(|_| ()).ok_or(Error::TooLarge)
     }

@@ -17,9 +17,10 @@ impl<H: Host> Table<H> {
         key_position: usize,
         zeros: Zeros,
     ) -> Option<Self> {
-        let suits = match rival.is_ordered() {
-            true => table_type == TableType::OrderedSet,
-            false => !table_type.is_ordered(),
+        let suits = if rival.is_ordered() {
+            table_type == TableType::OrderedSet
+        } else {
+            !table_type.is_ordered()
         };
         let records = suits.then(|| Records::of_rival(rival))?;
         Some(Self::on(records, table_type, key_position, zeros))

@@ -51,9 +51,10 @@ pub(crate) fn of_round(kind: TableType, round: u64) -> TermTable {
 
 /// Returns `true` if two keys are the same in a table of this type.
 pub(crate) fn same_key(kind: TableType, a: &Term, b: &Term) -> bool {
-    match kind.is_ordered() {
-        true => a.compare(b) == Ordering::Equal,
-        false => a == b,
+    if kind.is_ordered() {
+        a.compare(b) == Ordering::Equal
+    } else {
+        a == b
     }
 }
 

@@ -76,13 +76,12 @@ impl Model {
 
     fn insert_or_replace(&mut self, object: &Term) {
         let same = |other: &Term| self.has(other, self.key(object));
-        match self.is_bag() {
-            true if self.kind.is_distinct_bag() && self.objects.contains(object) => {}
-            true => self.objects.push(object.clone()),
-            false => match self.objects.iter().position(same) {
-                Some(at) => self.objects[at] = object.clone(),
-                None => self.objects.push(object.clone()),
-            },
+        let is_known = self.kind.is_distinct_bag() && self.objects.contains(object);
+        let replaced = (!self.is_bag()).then(|| self.objects.iter().position(same));
+        if let Some(at) = replaced.flatten() {
+            self.objects[at] = object.clone();
+        } else if !is_known {
+            self.objects.push(object.clone());
         }
     }
 

@@ -39,9 +39,10 @@ fn open(directory: &Directory, is_bag: bool) -> Open {
     let store = files.clone();
     let zeros = Zeros::Distinct;
     let identity = || ObjectIdentity::new(Arc::new(TermCodec { zeros }), zeros);
-    let records: Box<dyn Store> = match is_bag {
-        true => Box::new(BagStore::new(store, Arc::new(identity()), false)),
-        false => Box::new(AtomicStore::new(store)),
+    let records: Box<dyn Store> = if is_bag {
+        Box::new(BagStore::new(store, Arc::new(identity()), false))
+    } else {
+        Box::new(AtomicStore::new(store))
     };
     Open { files, records }
 }
