@@ -43,12 +43,13 @@ fn target_failure(failure: impl Into<Failure>) -> (Side, Failure) {
 pub(super) fn lock_table(directory: &Path, sharing: Sharing) -> Result<StoreDirectory, Failure> {
     let locked =
         StoreDirectory::open(Arc::new(RealFs), directory, sharing).map_err(directory_failure)?;
-    match is_table(&locked.names()?) {
-        true => Ok(locked),
-        false => Err(Failure::new(
+    if is_table(&locked.names()?) {
+        Ok(locked)
+    } else {
+        Err(Failure::new(
             KnownAtom::NotADatsTable,
             "there is no table in the directory",
-        )),
+        ))
     }
 }
 
@@ -287,9 +288,10 @@ fn find_description(
             let text = format!(
                 "the file that describes the table says nothing, and the records are those of a \
                  table that is {}",
-                match shown.is_empty() {
-                    true => "of any type".to_owned(),
-                    false => shown.join(" or "),
+                if shown.is_empty() {
+                    "of any type".to_owned()
+                } else {
+                    shown.join(" or ")
                 }
             );
             Err(Failure::new(KnownAtom::Damaged, text))

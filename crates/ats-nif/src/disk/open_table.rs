@@ -74,13 +74,12 @@ impl OpenTable {
     /// # Errors
     /// Returns a [`Failure`]; nothing is left open.
     pub fn open(directory: &Path, settings: &Settings) -> Result<Self, Failure> {
-        let temporary = match settings.temporary {
-            true => {
-                check_place(directory)?;
-                let temporary = Temporary::make(directory, &TABLE_FILES)?;
-                Some((temporary, directory.to_owned()))
-            }
-            false => None,
+        let temporary = if settings.temporary {
+            check_place(directory)?;
+            let temporary = Temporary::make(directory, &TABLE_FILES)?;
+            Some((temporary, directory.to_owned()))
+        } else {
+            None
         };
         let made = temporary.as_ref().map(|(temporary, _)| temporary.store());
         let directory = made.as_deref().unwrap_or(directory);
@@ -113,9 +112,12 @@ impl OpenTable {
             sync_name(directory)?;
         }
         if has_store && !is_described {
-            let made = has_records(&store).and_then(|has_records| match has_records {
-                true => Err(not_a_table("the directory has a store that is no table")),
-                false => Ok(store.replace_file(Description::FILE, &description.encode())?),
+            let made = has_records(&store).and_then(|has_records| {
+                if has_records {
+                    Err(not_a_table("the directory has a store that is no table"))
+                } else {
+                    Ok(store.replace_file(Description::FILE, &description.encode())?)
+                }
             });
             if let Err(failure) = made {
                 store.close()?;
@@ -263,9 +265,10 @@ impl OpenTable {
     /// Returns the number of objects at a snapshot, if the store knew it then.
     pub fn known_len(&self, snapshot: &Snapshot) -> Option<usize> {
         // Each object has a record, unless those of a key may share one.
-        match self.description.has_shared {
-            true => None,
-            false => snapshot.known_len(),
+        if self.description.has_shared {
+            None
+        } else {
+            snapshot.known_len()
         }
     }
 

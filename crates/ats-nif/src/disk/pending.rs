@@ -140,16 +140,18 @@ impl<S: StoreHandle> Pending<S> {
             .scan(may_block, range, direction, &mut |key, value| {
                 let is_pending = merged_value(value).is_none();
                 // Merged values are skipped quickly, but they count, so that the search ends.
-                bytes += match is_pending {
-                    true => value.len(),
-                    false => value.len().min(1 << 10),
+                bytes += if is_pending {
+                    value.len()
+                } else {
+                    value.len().min(1 << 10)
                 };
                 if is_pending && (found.is_empty() || bytes <= MOST_BYTES) {
                     found.push((key.to_vec(), value.to_vec()));
                 }
-                match found.len() < most && bytes < MOST_BYTES {
-                    true => ControlFlow::Continue(()),
-                    false => ControlFlow::Break(()),
+                if found.len() < most && bytes < MOST_BYTES {
+                    ControlFlow::Continue(())
+                } else {
+                    ControlFlow::Break(())
                 }
             })?;
         Ok(found)
@@ -262,9 +264,10 @@ impl<S: StoreHandle> Store for Pending<S> {
             met_pending: false,
         };
         let done = self.store.store().update(may_block, keys, &mut plan)?;
-        match plan.met_pending {
-            true => Err(Error::Pending),
-            false => Ok(done),
+        if plan.met_pending {
+            Err(Error::Pending)
+        } else {
+            Ok(done)
         }
     }
 
@@ -290,9 +293,10 @@ impl<S: StoreHandle> Store for Pending<S> {
                 };
                 decide(found)
             })?;
-        match met_pending {
-            true => Err(Error::Pending),
-            false => Ok(()),
+        if met_pending {
+            Err(Error::Pending)
+        } else {
+            Ok(())
         }
     }
 

@@ -142,9 +142,10 @@ fn disk_diff<'e>(env: Env<'e>, [first, second, last]: [VmTerm<'e>; 3]) -> NifRes
     let (Some(first), Some(second)) = (snapshot_of(&first), snapshot_of(&second)) else {
         return Err(KnownAtom::None.into());
     };
-    let low = match KnownAtom::Start.is(last.word()) {
-        true => Vec::new(),
-        false => successor(last.as_bytes().ok_or(KnownAtom::None)?),
+    let low = if KnownAtom::Start.is(last.word()) {
+        Vec::new()
+    } else {
+        successor(last.as_bytes().ok_or(KnownAtom::None)?)
     };
     let range = KeyRange {
         low: Some(&low),

@@ -25,9 +25,10 @@ pub(super) fn end_moments(env: Env<'_>, opened: &Arc<OpenTable>, guard: &Guard) 
         if !disk.is_some_and(|disk| Arc::ptr_eq(disk, opened)) {
             continue;
         }
-        match shared.moment.is_some() {
-            true => end_moment(shared, guard),
-            false => has_walks |= shared.has_living_owner(env),
+        if shared.moment.is_some() {
+            end_moment(shared, guard)
+        } else {
+            has_walks |= shared.has_living_owner(env)
         }
     }
     has_walks

@@ -77,9 +77,10 @@ impl<'e> Options<'e> {
             block_bytes: self.get_optional(KnownAtom::BlockSize, size)?,
             memory: self.get_optional(KnownAtom::Memory, size)?,
             memtable_keys: self.get_optional(KnownAtom::MemtableKeys, size)?,
-            compression: match self.get(KnownAtom::Compressed, boolean)? {
-                true => Compression::Lz4,
-                false => Compression::None,
+            compression: if self.get(KnownAtom::Compressed, boolean)? {
+                Compression::Lz4
+            } else {
+                Compression::None
             },
             snapshot_memory: self.get(KnownAtom::SnapshotMemory, size)?,
             continuation_age: match self.get(KnownAtom::ContinuationAge, Some)? {

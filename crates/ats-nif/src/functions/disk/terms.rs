@@ -38,9 +38,10 @@ pub(super) fn read_optional<'e, T>(
     term: VmTerm<'e>,
     read: impl FnOnce(VmTerm<'e>) -> Option<T>,
 ) -> Result<Option<T>, KnownAtom> {
-    match KnownAtom::Default.is(term.word()) {
-        true => Ok(None),
-        false => read(term).ok_or(KnownAtom::None).map(Some),
+    if KnownAtom::Default.is(term.word()) {
+        Ok(None)
+    } else {
+        read(term).ok_or(KnownAtom::None).map(Some)
     }
 }
 
@@ -50,9 +51,10 @@ pub(super) fn size(term: VmTerm<'_>) -> Option<usize> {
 
 /// Reads the value for a key, or `None` for `missing`.
 pub(super) fn value_bytes<'e>(value: VmTerm<'e>) -> Result<Option<&'e [u8]>, KnownAtom> {
-    match KnownAtom::Missing.is(value.word()) {
-        true => Ok(None),
-        false => value.as_bytes().ok_or(KnownAtom::None).map(Some),
+    if KnownAtom::Missing.is(value.word()) {
+        Ok(None)
+    } else {
+        value.as_bytes().ok_or(KnownAtom::None).map(Some)
     }
 }
 
@@ -62,9 +64,10 @@ const LONG_VALUE: usize = 128 << 10;
 
 /// Checks that this scheduler may copy this many bytes, or build terms of them.
 pub(super) fn check_length(bytes: usize) -> Result<(), NoReply> {
-    match bytes > LONG_VALUE && !process::on_dirty_scheduler() {
-        true => Err(NoReply::DirtyCpu),
-        false => Ok(()),
+    if bytes > LONG_VALUE && !process::on_dirty_scheduler() {
+        Err(NoReply::DirtyCpu)
+    } else {
+        Ok(())
     }
 }
 

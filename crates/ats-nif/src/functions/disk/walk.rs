@@ -103,9 +103,10 @@ fn chunk<'e>(
     let guard = ats_sync::pin();
     let shared = find_readable(env, table, &guard)?;
     let last_word = last.word();
-    let last = match KnownAtom::Start.is(last_word) {
-        true => None,
-        false => Some(last.as_bytes().ok_or(KnownAtom::None)?),
+    let last = if KnownAtom::Start.is(last_word) {
+        None
+    } else {
+        Some(last.as_bytes().ok_or(KnownAtom::None)?)
     };
     let behind: Vec<u8>;
     let direction = arguments::direction(direction.word()).ok_or(KnownAtom::None)?;
@@ -276,9 +277,10 @@ fn disk_key<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
 
 /// Reads a key as encoded in the store; `None` for `none`.
 fn bound_bytes<'e>(bound: VmTerm<'e>) -> Result<Option<&'e [u8]>, KnownAtom> {
-    match KnownAtom::None.is(bound.word()) {
-        true => Ok(None),
-        false => bound.as_bytes().ok_or(KnownAtom::None).map(Some),
+    if KnownAtom::None.is(bound.word()) {
+        Ok(None)
+    } else {
+        bound.as_bytes().ok_or(KnownAtom::None).map(Some)
     }
 }
 
