@@ -13,7 +13,7 @@ const TEXT: &str = "the quick brown fox jumps over the lazy dog and the dog slee
 struct Count;
 
 impl MergeOperator for Count {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "count"
     }
 

@@ -324,9 +324,9 @@ impl BagStore {
         for value in split_values(values) {
             let value = value?;
             if self.identity.is_equal(value, unwanted)? {
-                removed += 1
+                removed += 1;
             } else {
-                rest.push(value)
+                rest.push(value);
             }
         }
         if removed == 0 {

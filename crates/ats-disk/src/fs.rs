@@ -140,7 +140,7 @@ pub trait File: Send + Sync {
     /// # Errors
     /// The errors of [`read_at`](File::read_at).
     fn read_at_once(&self, buffer: &mut [u8], offset: u64) -> io::Result<Option<usize>> {
-        let _unknown = (buffer, offset);
+        let _ = (buffer, offset);
         Ok(None)
     }
 

@@ -81,9 +81,9 @@ fn stores_share_a_budget() {
     wait_for(memtables, 4 * MIB);
 
     // The blocks that were read are in one cache.
-    stores
-        .iter()
-        .for_each(|store| store.flush().expect("flushed"));
+    for store in &stores {
+        store.flush().expect("flushed");
+    }
     scope(|scope| {
         for part in 0..3 {
             let stores = &stores;

@@ -110,6 +110,7 @@ enum Found<'r, H> {
 impl<'r, H: Host, E: Environment> Run<'_, 'r, H, E> {
     /// Runs a clause; returns `None` if it does not match.
     #[inline]
+    #[expect(clippy::too_many_lines, reason = "one arm for each operation")]
     fn clause(&mut self, start: usize) -> Option<Found<'r, H>> {
         self.buffers.clear();
         let words = self.object.words();

@@ -53,7 +53,7 @@ impl<'r, H: Host> RunTerm<'r, H> {
     }
 }
 
-impl<'r, H: Host> TermRef for RunTerm<'r, H> {
+impl<H: Host> TermRef for RunTerm<'_, H> {
     fn kind(self) -> Kind<Self> {
         match self.value {
             Value::Word(word) => match Immediate::from_word(word) {

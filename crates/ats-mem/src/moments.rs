@@ -536,7 +536,9 @@ impl<R: Release> Moments<R> {
             let mut active = lock(&shared.active);
             (active.oldest(), active.take_ended())
         };
-        ended.into_iter().for_each(|times| cutting.doubt(times));
+        for times in ended {
+            cutting.doubt(times);
+        }
         let mut left = budget;
         let mut is_done = false;
         let mut group = Vec::new();
@@ -686,7 +688,7 @@ impl<R: Release> Moments<R> {
                 taken.as_ptr().cast(),
                 size_of::<Version<Record<R>>>(),
                 free::<R>,
-            )
+            );
         };
     }
 }

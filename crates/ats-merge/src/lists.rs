@@ -6,7 +6,7 @@ use ats_term::image::{Host, ImageRef};
 use ats_term::{Kind, TermRef};
 
 /// Returns the elements of a proper list.
-pub(crate) fn elements<'m, H: Host>(list: ImageRef<'m, H>) -> Option<Vec<ImageRef<'m, H>>> {
+pub(crate) fn elements<H: Host>(list: ImageRef<'_, H>) -> Option<Vec<ImageRef<'_, H>>> {
     let mut elements = Vec::new();
     let mut rest = list;
     loop {

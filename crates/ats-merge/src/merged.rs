@@ -102,7 +102,7 @@ impl<'r, H: Host> MergedTerm<'r, H> {
     }
 }
 
-impl<'r, H: Host> TermRef for MergedTerm<'r, H> {
+impl<H: Host> TermRef for MergedTerm<'_, H> {
     fn kind(self) -> Kind<Self> {
         let made = match self.0 {
             Where::Image(term) => return term.kind().map(Self::of_image),

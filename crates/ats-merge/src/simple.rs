@@ -83,11 +83,10 @@ impl Simple {
         zeros: Zeros,
     ) -> Result<Merged<'m, H>, MergeError> {
         match self {
-            Simple::First => Ok(Merged::Earlier(earlier)),
             Simple::Last => Ok(Merged::Later(later)),
             Simple::Min if order(later, earlier, zeros).is_lt() => Ok(Merged::Later(later)),
             Simple::Max if order(later, earlier, zeros).is_gt() => Ok(Merged::Later(later)),
-            Simple::Min | Simple::Max => Ok(Merged::Earlier(earlier)),
+            Simple::First | Simple::Min | Simple::Max => Ok(Merged::Earlier(earlier)),
             Simple::LastBy(number) => {
                 let at = element(earlier, number).ok_or(MergeError::Earlier)?;
                 let later_at = element(later, number).ok_or(MergeError::Later)?;

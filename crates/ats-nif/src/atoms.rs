@@ -437,6 +437,7 @@ pub fn text(atom: VmWord<'_>) -> &'static str {
 
 /// Returns the segment with this number, which is allocated on first use.
 #[inline]
+#[expect(clippy::large_stack_arrays, reason = "few are made, and each once")]
 fn segment(number: usize) -> &'static Segment {
     let slot = &TEXTS[number];
     let mut found = slot.load(Ordering::Acquire);

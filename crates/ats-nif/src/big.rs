@@ -13,9 +13,9 @@ use crate::tags::BOXED_TAG;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Low six bits of the header of a positive integer.
-const POSITIVE: Word = 0b001000;
+const POSITIVE: Word = 0b00_1000;
 /// Low six bits of the header of a negative integer.
-const NEGATIVE: Word = 0b001100;
+const NEGATIVE: Word = 0b00_1100;
 /// Number of header bits below the number of digits.
 const HEADER_BITS: u32 = 6;
 

@@ -28,7 +28,7 @@ pub struct VmWord<'e> {
     life: PhantomData<&'e sys::ErlNifEnv>,
 }
 
-impl<'e> VmWord<'e> {
+impl VmWord<'_> {
     /// The empty list.
     pub const NIL: VmWord<'static> = VmWord {
         word: NIL_WORD,
@@ -104,7 +104,7 @@ impl<'e> Env<'e> {
     pub fn own_pid(self) -> Option<VmWord<'e>> {
         let mut pid = sys::ErlNifPid { pid: 0 };
         // SAFETY: the environment is valid (ENV-1) and `pid` can be written.
-        let found = unsafe { sys::enif_self(self.raw, &mut pid) };
+        let found = unsafe { sys::enif_self(self.raw, &raw mut pid) };
         (!found.is_null()).then(|| self.wrap(pid.pid))
     }
 
@@ -194,7 +194,7 @@ impl<'e> Env<'e> {
         let mut word = NIL_WORD;
         // SAFETY: the VM returns room for exactly that many bytes, which no other thread sees yet.
         unsafe {
-            let data = sys::enif_make_new_binary(self.raw, bytes.len(), &mut word);
+            let data = sys::enif_make_new_binary(self.raw, bytes.len(), &raw mut word);
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), data, bytes.len());
         }
         self.wrap(word)
@@ -211,7 +211,7 @@ impl<'e> Env<'e> {
                 keys.as_ptr().cast(),
                 values.as_ptr().cast(),
                 keys.len(),
-                &mut word,
+                &raw mut word,
             )
         };
         (made != 0).then(|| self.wrap(word))
@@ -235,7 +235,7 @@ impl<'e> Env<'e> {
         let mut word = NIL_WORD;
         // SAFETY: the bytes are readable and the environment is valid (ENV-1).
         let used = unsafe {
-            sys::enif_binary_to_term(self.raw, bytes.as_ptr(), bytes.len(), &mut word, 0)
+            sys::enif_binary_to_term(self.raw, bytes.as_ptr(), bytes.len(), &raw mut word, 0)
         };
         (used != 0).then(|| self.wrap(word))
     }

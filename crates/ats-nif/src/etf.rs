@@ -55,7 +55,7 @@ impl Etf {
         let mut bin = sys::ErlNifBinary::empty();
         let nominal = NOMINAL.load(Ordering::Relaxed);
         // SAFETY: the term is valid (ENV-2); the VM only reads it and fills `bin`.
-        let done = unsafe { sys::enif_term_to_binary(nominal, term.raw(), &mut bin) };
+        let done = unsafe { sys::enif_term_to_binary(nominal, term.raw(), &raw mut bin) };
         match done {
             0 => Err(TooLong),
             _ => Ok(Etf { bin }),
@@ -72,7 +72,7 @@ impl Etf {
 impl Drop for Etf {
     fn drop(&mut self) {
         // SAFETY: `enif_term_to_binary` has filled the binary, and only `drop` releases it.
-        unsafe { sys::enif_release_binary(&mut self.bin) }
+        unsafe { sys::enif_release_binary(&raw mut self.bin) }
     }
 }
 
@@ -133,8 +133,8 @@ pub fn encode_bitstring(bytes: &[u8], bits: usize) -> Vec<u8> {
 /// Returns sign and magnitude of an integer beyond 64 bits.
 pub fn integer(etf: &[u8]) -> (bool, &[u8]) {
     let (negative, magnitude) = match etf {
-        [_, SMALL_BIG_EXT, _, sign, magnitude @ ..] => (*sign != 0, magnitude),
-        [_, LARGE_BIG_EXT, _, _, _, _, sign, magnitude @ ..] => (*sign != 0, magnitude),
+        [_, SMALL_BIG_EXT, _, sign, magnitude @ ..]
+        | [_, LARGE_BIG_EXT, _, _, _, _, sign, magnitude @ ..] => (*sign != 0, magnitude),
         _ => unreachable!("an integer beyond 64 bits"),
     };
     (negative, trim(magnitude))

@@ -89,6 +89,7 @@ impl<T: Named> Default for Names<T> {
 
 impl<T> Names<T> {
     /// Creates an empty map.
+    #[expect(clippy::large_stack_arrays, reason = "it is made at compile time")]
     pub const fn new() -> Self {
         Names {
             buckets: [const { AtomicPtr::new(ptr::null_mut()) }; BUCKETS],
@@ -355,7 +356,7 @@ mod tests {
 
         fn insert(&self, thing: usize) -> bool {
             // SAFETY: each test inserts a thing once, and things outlive the map.
-            unsafe { self.0.insert(&self.1[thing], &pin()) }
+            unsafe { self.0.insert(&raw const self.1[thing], &pin()) }
         }
 
         fn delete(&self, thing: usize) {
@@ -364,12 +365,12 @@ mod tests {
 
         fn remove(&self, thing: usize) {
             // SAFETY: the thing was inserted by this test, and things outlive the map.
-            unsafe { self.0.remove(&self.1[thing], &pin()) }
+            unsafe { self.0.remove(&raw const self.1[thing], &pin()) }
         }
 
         fn rename(&self, thing: usize, old: Option<u64>, new: u64) -> Renaming {
             // SAFETY: only inserted things are renamed, and things outlive the map.
-            unsafe { self.0.rename(&self.1[thing], old, new, &pin()) }
+            unsafe { self.0.rename(&raw const self.1[thing], old, new, &pin()) }
         }
     }
 

@@ -65,7 +65,7 @@ pub(crate) use made::make_opaque;
 pub fn is_made(env: Env<'_>, word: VmWord<'_>) -> bool {
     let mut value = 0.0;
     // SAFETY: the term is valid; the VM fills `value` on success.
-    let found = unsafe { crate::sys::enif_get_double(env.raw(), word.raw(), &mut value) };
+    let found = unsafe { crate::sys::enif_get_double(env.raw(), word.raw(), &raw mut value) };
     found != 0 && made::is_opaque(value)
 }
 

@@ -44,7 +44,7 @@ fn ask_otp_release() -> u32 {
     // SAFETY: the VM fills the structure, whose size is passed; the texts that it points to are
     // never freed.
     let text = unsafe {
-        sys::enif_system_info(&mut info, size_of_val(&info));
+        sys::enif_system_info(&raw mut info, size_of_val(&info));
         CStr::from_ptr(info.otp_release)
     };
     let text = text.to_str().ok();

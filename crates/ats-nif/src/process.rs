@@ -11,7 +11,7 @@ use std::ptr;
 pub fn is_alive(env: Env<'_>, pid: VmWord<'_>) -> bool {
     let pid = sys::ErlNifPid { pid: pid.raw() };
     // SAFETY: the environment is valid (ENV-1) and the pid is a local one.
-    unsafe { sys::enif_is_process_alive(env.raw(), &pid) != 0 }
+    unsafe { sys::enif_is_process_alive(env.raw(), &raw const pid) != 0 }
 }
 
 /// Sends a message built in an environment of its own, which is empty afterwards. Returns `false`
@@ -19,7 +19,7 @@ pub fn is_alive(env: Env<'_>, pid: VmWord<'_>) -> bool {
 pub fn send(env: Env<'_>, to: VmWord<'_>, message_env: &mut OwnEnv, message: Word) -> bool {
     let to = sys::ErlNifPid { pid: to.raw() };
     // SAFETY: both environments are valid, the message was built in the second.
-    unsafe { sys::enif_send(env.raw(), &to, message_env.raw(), message) != 0 }
+    unsafe { sys::enif_send(env.raw(), &raw const to, message_env.raw(), message) != 0 }
 }
 
 /// Sends a message from a thread that the VM did not create. Returns `false` if the receiver is
@@ -31,7 +31,7 @@ pub fn tell(to: Word, build: impl FnOnce(Env<'_>) -> VmWord<'_>) -> bool {
     let to = sys::ErlNifPid { pid: to };
     // SAFETY: a thread of our own has no environment of a call; the message was built in the other
     // one.
-    unsafe { sys::enif_send(ptr::null_mut(), &to, message_env.raw(), message) != 0 }
+    unsafe { sys::enif_send(ptr::null_mut(), &raw const to, message_env.raw(), message) != 0 }
 }
 
 /// Returns `true` if the VM did not create the calling thread.

@@ -63,7 +63,7 @@ impl<T: ExitListener> Table<T> {
 
 impl<T: ExitListener> PartialEq for Table<T> {
     fn eq(&self, other: &Self) -> bool {
-        std::ptr::eq(&*self.0, &*other.0)
+        std::ptr::eq(&raw const *self.0, &raw const *other.0)
     }
 }
 
@@ -85,9 +85,9 @@ impl Hasher for Spread {
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        bytes
-            .iter()
-            .for_each(|byte| self.write_u64(u64::from(*byte)));
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
     }
 
     fn write_u64(&mut self, word: u64) {

@@ -50,18 +50,18 @@ fn ref_words(reference: VmWord<'_>) -> [u64; 3] {
 }
 
 /// Rebuilds an ordinary reference from the data words of [`RefKind::Local`].
-pub fn make<'e>(env: Env<'e>, data: [u64; 2]) -> VmWord<'e> {
+pub fn make(env: Env<'_>, data: [u64; 2]) -> VmWord<'_> {
     let header = REF_HEADER.get().copied().flatten();
     with_header(env, header.expect("the layout is known"), data)
 }
 
-fn with_header<'e>(env: Env<'e>, header: Word, data: [u64; 2]) -> VmWord<'e> {
+fn with_header(env: Env<'_>, header: Word, data: [u64; 2]) -> VmWord<'_> {
     let monitor = sys::ErlNifMonitor {
         words: [header, data[0], data[1], 0],
     };
     // SAFETY: the VM copies the words of a monitor to the heap as a reference; these are the words
     // of one, and `load` made sure that nothing else is needed.
-    unsafe { VmWord::new(sys::enif_make_monitor_term(env.raw(), &monitor)) }
+    unsafe { VmWord::new(sys::enif_make_monitor_term(env.raw(), &raw const monitor)) }
 }
 
 /// Returns the numbers of an ordinary reference, most significant first.

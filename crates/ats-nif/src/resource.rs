@@ -125,9 +125,9 @@ pub fn open<T: Resource>(env: Env<'_>) -> Result<(), String> {
         sys::enif_init_resource_type(
             env.raw(),
             T::NAME.as_ptr(),
-            &init,
+            &raw const init,
             sys::RT_CREATE | sys::RT_TAKEOVER,
-            &mut tried,
+            &raw mut tried,
         )
     };
     if opened.is_null() {
@@ -172,7 +172,7 @@ unsafe extern "C" fn process_down<T: Resource>(
 /// Returns the resource that a term refers to, if it is one of type `T`. Takes no lock and no
 /// count.
 #[inline]
-pub fn get<'e, T: Resource>(term: VmTerm<'e>) -> Option<&'e T> {
+pub fn get<T: Resource>(term: VmTerm<'_>) -> Option<&T> {
     let slot = T::slot();
     get_with(term, slot.get()).or_else(|| {
         if slot.has_older.load(Ordering::Relaxed) {
@@ -184,21 +184,19 @@ pub fn get<'e, T: Resource>(term: VmTerm<'e>) -> Option<&'e T> {
 }
 
 #[cold]
-fn get_older<'e, T: Resource>(term: VmTerm<'e>) -> Option<&'e T> {
+fn get_older<T: Resource>(term: VmTerm<'_>) -> Option<&T> {
     let older = T::slot().older();
     older.iter().find_map(|handle| get_with(term, handle.0))
 }
 
 #[inline]
-fn get_with<'e, T: Resource>(
-    term: VmTerm<'e>,
-    handle: *mut sys::ErlNifResourceType,
-) -> Option<&'e T> {
+fn get_with<T: Resource>(term: VmTerm<'_>, handle: *mut sys::ErlNifResourceType) -> Option<&T> {
     let mut object = std::ptr::null_mut();
     // SAFETY: the term is valid; the handle was opened for `T` and belongs to no other type
     // (RESOURCE-2).
-    let found =
-        unsafe { sys::enif_get_resource(term.env().raw(), term.word().raw(), handle, &mut object) };
+    let found = unsafe {
+        sys::enif_get_resource(term.env().raw(), term.word().raw(), handle, &raw mut object)
+    };
     // SAFETY: the object is a resource in which a `T` was written before it was shared
     // (RESOURCE-1), and the term keeps it alive.
     (found != 0).then(|| unsafe { &*object.cast::<T>() })
@@ -255,7 +253,14 @@ impl<T: Resource> ResourceRef<T> {
         let pid = sys::ErlNifPid { pid: pid.raw() };
         let mut monitor = sys::ErlNifMonitor { words: [0; 4] };
         // SAFETY: the resource is alive and its type has a `down` callback.
-        unsafe { sys::enif_monitor_process(env.raw(), self.object.cast(), &pid, &mut monitor) == 0 }
+        unsafe {
+            sys::enif_monitor_process(
+                env.raw(),
+                self.object.cast(),
+                &raw const pid,
+                &raw mut monitor,
+            ) == 0
+        }
     }
 }
 

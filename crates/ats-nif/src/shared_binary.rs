@@ -35,7 +35,13 @@ impl SharedBinary {
         // SAFETY: the list is a valid term. Without an environment, the vector is ours to free and
         // counts the binary.
         let seen = unsafe {
-            sys::enif_inspect_iovec(std::ptr::null_mut(), 1, list.raw(), &mut tail, &mut iov)
+            sys::enif_inspect_iovec(
+                std::ptr::null_mut(),
+                1,
+                list.raw(),
+                &raw mut tail,
+                &raw mut iov,
+            )
         };
         if seen == 0 {
             return None;
@@ -51,7 +57,7 @@ impl SharedBinary {
         let mut parts = 0;
         // SAFETY: the queue is ours; the first part is read only if there is exactly one.
         let held = unsafe {
-            let first = sys::enif_ioq_peek(queue, &mut parts);
+            let first = sys::enif_ioq_peek(queue, &raw mut parts);
             (queued != 0 && parts == 1).then(|| *first)
         };
         let Some(part) = held else {
@@ -80,7 +86,7 @@ impl SharedBinary {
         // counts the binary for the new term.
         unsafe {
             let found =
-                sys::enif_ioq_peek_head(env.raw(), self.queue, std::ptr::null_mut(), &mut word);
+                sys::enif_ioq_peek_head(env.raw(), self.queue, std::ptr::null_mut(), &raw mut word);
             assert!(found != 0, "the queue holds a binary");
             VmWord::new(word)
         }

@@ -85,14 +85,14 @@ fn exact_key<'e>(env: Env<'e>, [term]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     Ok(exact_key_of(env, term))
 }
 
-fn order_key_of<'e>(env: Env<'e>, term: impl TermRef) -> VmWord<'e> {
+fn order_key_of(env: Env<'_>, term: impl TermRef) -> VmWord<'_> {
     scratch::with_key(|key| {
         order::order_key(term, key, otp_release::zeros());
         env.binary(key)
     })
 }
 
-fn exact_key_of<'e>(env: Env<'e>, term: impl TermRef) -> VmWord<'e> {
+fn exact_key_of(env: Env<'_>, term: impl TermRef) -> VmWord<'_> {
     let options = exact::Options {
         zeros: otp_release::zeros(),
         atoms: Atoms::Word,

@@ -158,7 +158,7 @@ fn etf_bytes(words: &[u64]) -> &[u8] {
 }
 
 /// Returns the binary of a box; it lives as long as the box.
-fn shared_binary<'a>(host_box: HostBox<'a, VmHost>) -> &'a SharedBinary {
+fn shared_binary(host_box: HostBox<'_, VmHost>) -> &SharedBinary {
     debug_assert_eq!(host_box.tag(), SHARED_BINARY);
     // SAFETY: the first word of the box came from `Arc::into_raw` of a `SharedBinary`, as the tag
     // says (VM_HOST-1), and the count of the box keeps it as long as the borrow of the box.
@@ -166,7 +166,7 @@ fn shared_binary<'a>(host_box: HostBox<'a, VmHost>) -> &'a SharedBinary {
 }
 
 /// Returns the term of a box with an environment; it lives as long as the box.
-fn env_term<'a>(host_box: HostBox<'a, VmHost>) -> VmWord<'a> {
+fn env_term(host_box: HostBox<'_, VmHost>) -> VmWord<'_> {
     debug_assert!(host_box.tag().owns() && host_box.tag() != SHARED_BINARY);
     // SAFETY: the environment is alive as long as the borrow of the box, and its terms do not move.
     unsafe { VmWord::new(host_box.words()[1]) }

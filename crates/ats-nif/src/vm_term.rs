@@ -121,7 +121,12 @@ impl<'e> VmTerm<'e> {
         let mut elements = std::ptr::null();
         // SAFETY: the term is valid; the VM fills both on success.
         let found = unsafe {
-            sys::enif_get_tuple(self.env.raw(), self.word.raw(), &mut arity, &mut elements)
+            sys::enif_get_tuple(
+                self.env.raw(),
+                self.word.raw(),
+                &raw mut arity,
+                &raw mut elements,
+            )
         };
         if found == 0 {
             return None;
@@ -148,7 +153,12 @@ impl<'e> VmTerm<'e> {
         let (mut head, mut tail) = (0, 0);
         // SAFETY: the term is valid; the VM fills both on success.
         let found = unsafe {
-            sys::enif_get_list_cell(self.env.raw(), self.word.raw(), &mut head, &mut tail)
+            sys::enif_get_list_cell(
+                self.env.raw(),
+                self.word.raw(),
+                &raw mut head,
+                &raw mut tail,
+            )
         };
         (found != 0).then(|| (self.with(head), self.with(tail)))
     }
@@ -159,7 +169,8 @@ impl<'e> VmTerm<'e> {
     pub fn as_bytes(self) -> Option<&'e [u8]> {
         let mut bin = sys::ErlNifBinary::empty();
         // SAFETY: the term is valid; the VM fills `bin` on success.
-        let found = unsafe { sys::enif_inspect_binary(self.env.raw(), self.word.raw(), &mut bin) };
+        let found =
+            unsafe { sys::enif_inspect_binary(self.env.raw(), self.word.raw(), &raw mut bin) };
         if found == 0 {
             return None;
         }
@@ -179,28 +190,30 @@ impl<'e> VmTerm<'e> {
     fn long(self) -> Option<i64> {
         let mut value = 0;
         // SAFETY: the term is valid; the VM fills `value` on success.
-        let found = unsafe { sys::enif_get_long(self.env.raw(), self.word.raw(), &mut value) };
+        let found = unsafe { sys::enif_get_long(self.env.raw(), self.word.raw(), &raw mut value) };
         (found != 0).then_some(value)
     }
 
     fn ulong(self) -> Option<u64> {
         let mut value = 0;
         // SAFETY: the term is valid; the VM fills `value` on success.
-        let found = unsafe { sys::enif_get_ulong(self.env.raw(), self.word.raw(), &mut value) };
+        let found = unsafe { sys::enif_get_ulong(self.env.raw(), self.word.raw(), &raw mut value) };
         (found != 0).then_some(value)
     }
 
     fn double(self) -> Option<f64> {
         let mut value = 0.0;
         // SAFETY: the term is valid; the VM fills `value` on success.
-        let found = unsafe { sys::enif_get_double(self.env.raw(), self.word.raw(), &mut value) };
+        let found =
+            unsafe { sys::enif_get_double(self.env.raw(), self.word.raw(), &raw mut value) };
         (found != 0).then_some(value)
     }
 
     fn map_len(self) -> Option<usize> {
         let mut len = 0;
         // SAFETY: the term is valid; the VM fills `len` on success.
-        let found = unsafe { sys::enif_get_map_size(self.env.raw(), self.word.raw(), &mut len) };
+        let found =
+            unsafe { sys::enif_get_map_size(self.env.raw(), self.word.raw(), &raw mut len) };
         (found != 0).then_some(len)
     }
 
@@ -208,7 +221,8 @@ impl<'e> VmTerm<'e> {
     pub fn map_value(self, key: VmWord<'_>) -> Option<Self> {
         let (env, mut value) = (self.env.raw(), 0);
         // SAFETY: both terms are valid; the VM fills `value` on success.
-        let found = unsafe { sys::enif_get_map_value(env, self.word.raw(), key.raw(), &mut value) };
+        let found =
+            unsafe { sys::enif_get_map_value(env, self.word.raw(), key.raw(), &raw mut value) };
         (found != 0).then(|| self.with(value))
     }
 
@@ -405,10 +419,12 @@ impl<'e> MapIter<'e> {
         let env = self.map.env.raw();
         // SAFETY: the iterator is valid; the VM fills key and value unless it is at the end.
         unsafe {
-            if sys::enif_map_iterator_get_pair(env, &mut self.raw, &mut key, &mut value) == 0 {
+            if sys::enif_map_iterator_get_pair(env, &raw mut self.raw, &raw mut key, &raw mut value)
+                == 0
+            {
                 return None;
             }
-            sys::enif_map_iterator_next(env, &mut self.raw);
+            sys::enif_map_iterator_next(env, &raw mut self.raw);
         }
         Some((self.map.with(key), self.map.with(value)))
     }
@@ -417,6 +433,6 @@ impl<'e> MapIter<'e> {
 impl Drop for MapIter<'_> {
     fn drop(&mut self) {
         // SAFETY: the iterator is valid and not used again.
-        unsafe { sys::enif_map_iterator_destroy(self.map.env.raw(), &mut self.raw) }
+        unsafe { sys::enif_map_iterator_destroy(self.map.env.raw(), &raw mut self.raw) }
     }
 }

@@ -223,9 +223,9 @@ impl Merges for BTreeStore {
             _ => operand.to_vec(),
         };
         if operator.is_absent(key, &value) {
-            records.remove(key)
+            records.remove(key);
         } else {
-            records.put(key, value)
+            records.put(key, value);
         }
         Ok(())
     }
@@ -263,9 +263,9 @@ mod tests {
     #[test]
     fn ranges_have_their_bounds_and_directions() {
         let store = BTreeStore::new();
-        [b"a", b"b", b"c"]
-            .iter()
-            .for_each(|key| put(&store, *key, b"x"));
+        for key in &[b"a", b"b", b"c"] {
+            put(&store, *key, b"x");
+        }
         let range = |low, high| KeyRange { low, high };
         let (a, b, c) = (&b"a"[..], &b"b"[..], &b"c"[..]);
         assert_eq!(all(&store, range(None, None), Direction::Up), [a, b, c]);
@@ -361,7 +361,7 @@ mod tests {
     struct Append;
 
     impl MergeOperator for Append {
-        fn name(&self) -> &str {
+        fn name(&self) -> &'static str {
             "append"
         }
 

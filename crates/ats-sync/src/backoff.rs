@@ -7,6 +7,7 @@ use std::time::Instant;
 /// A bounded wait for other threads that need a moment, unless the system has stopped them.
 pub struct Backoff {
     spins: u32,
+    #[expect(clippy::option_option, reason = "a wait may be begun and have no end")]
     end: Option<Option<Instant>>,
 }
 

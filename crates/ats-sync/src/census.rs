@@ -314,7 +314,7 @@ impl Drop for Closed<'_, '_> {
     fn drop(&mut self) {
         // Release: threads that enter now come after the reads of the parts.
         if self.gate.state.swap(OPEN, Ordering::Release) == AWAITED {
-            futex::wake_all(&self.gate.state);
+            futex::wake_all(&raw const self.gate.state);
         }
         self.turn.opened = Some((Instant::now(), self.since.elapsed()));
     }

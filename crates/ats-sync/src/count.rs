@@ -98,9 +98,9 @@ impl Hasher for LineHasher {
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        bytes
-            .iter()
-            .for_each(|byte| self.write_usize(*byte as usize));
+        for byte in bytes {
+            self.write_usize(*byte as usize);
+        }
     }
 
     fn write_usize(&mut self, number: usize) {

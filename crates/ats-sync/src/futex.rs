@@ -36,7 +36,7 @@ mod system {
         let limit = limit.map(|limit| libc::timespec {
             tv_sec: libc::time_t::try_from(limit.as_secs()).unwrap_or(libc::time_t::MAX),
             // Below a billion, which any type of this field holds.
-            tv_nsec: limit.subsec_nanos() as _,
+            tv_nsec: limit.subsec_nanos().into(),
         });
         let limit = limit
             .as_ref()

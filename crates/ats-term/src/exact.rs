@@ -381,9 +381,9 @@ fn push_ident(tag: u8, ident: &Ident<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(&ident.creation.to_le_bytes());
     let numbers = ident.significant();
     push_size(numbers.len(), out);
-    numbers
-        .iter()
-        .for_each(|number| out.extend_from_slice(&number.to_le_bytes()));
+    for number in numbers {
+        out.extend_from_slice(&number.to_le_bytes());
+    }
 }
 
 fn push_external_fun(fun: &FunIdent<'_>, out: &mut Vec<u8>) {

@@ -110,6 +110,7 @@ impl Integer {
     }
 
     /// Returns the integer with the opposite sign.
+    #[must_use]
     pub fn negate(&self) -> Integer {
         match self {
             Integer::Small(value) if *value != i64::MIN => Integer::Small(-value),
@@ -118,6 +119,7 @@ impl Integer {
     }
 
     /// Computes the bitwise and of infinite two's complements.
+    #[must_use]
     pub fn bit_and(&self, other: &Integer) -> Integer {
         match (self, other) {
             (Integer::Small(a), Integer::Small(b)) => Integer::Small(a & b),
@@ -126,6 +128,7 @@ impl Integer {
     }
 
     /// Computes the bitwise or of infinite two's complements.
+    #[must_use]
     pub fn bit_or(&self, other: &Integer) -> Integer {
         match (self, other) {
             (Integer::Small(a), Integer::Small(b)) => Integer::Small(a | b),
@@ -134,6 +137,7 @@ impl Integer {
     }
 
     /// Computes the bitwise exclusive or of infinite two's complements.
+    #[must_use]
     pub fn bit_xor(&self, other: &Integer) -> Integer {
         match (self, other) {
             (Integer::Small(a), Integer::Small(b)) => Integer::Small(a ^ b),

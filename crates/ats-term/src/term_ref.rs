@@ -142,6 +142,7 @@ pub trait TermRef: Copy {
     fn with_atom<R>(self, f: impl FnOnce(&str) -> R) -> R;
 
     /// Returns element `i` (from 0) of a tuple.
+    #[must_use]
     fn element(self, i: usize) -> Self;
 
     /// The elements of a tuple of that many.
@@ -189,6 +190,7 @@ pub trait TermRef: Copy {
     }
 
     /// The rest of a list behind `skip` heads that [were the same](TermRef::same_immediates).
+    #[must_use]
     fn list_rest(self, skip: usize) -> Self {
         debug_assert_eq!(skip, 0);
         self

@@ -42,7 +42,7 @@ fn main() {
     let warmest = hour
         .map(|(_, weather)| weather.degrees)
         .fold(f32::MIN, f32::max);
-    assert_eq!(warmest, 19.0);
+    assert_eq!(warmest.round() as i32, 19);
     let last: Vec<u64> = readings
         .range(at("oslo", 0)..at("oslo", 1_000))
         .rev()

@@ -35,9 +35,9 @@ pub(super) fn run(
     {
         left -= 1;
         if output.json {
-            print_json(&mut out, &record, format)?
+            print_json(&mut out, &record, format)?;
         } else {
-            print(&mut out, &record, format)?
+            print(&mut out, &record, format)?;
         }
     }
     out.flush()?;

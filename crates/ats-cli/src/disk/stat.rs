@@ -19,9 +19,9 @@ pub(super) fn run(directory: &Path, output: Output) -> Result<Outcome, Failure> 
     let mut faults = survey.faults().to_vec();
     faults.extend(fault);
     if output.json {
-        print_json(&json(&survey, &table, &faults))?
+        print_json(&json(&survey, &table, &faults))?;
     } else {
-        print(&survey, &shown, &faults)?
+        print(&survey, &shown, &faults)?;
     }
     Ok(Outcome::of_faults(!faults.is_empty()))
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 struct Append;
 
 impl MergeOperator for Append {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "append"
     }
 

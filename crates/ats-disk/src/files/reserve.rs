@@ -158,10 +158,10 @@ impl Reserve {
         self.bytes.store(0, Ordering::Relaxed);
         let taken = self.cover(directory, bytes).is_ok();
         if taken {
-            self.is_short.store(false, Ordering::Relaxed)
+            self.is_short.store(false, Ordering::Relaxed);
         } else {
             // A part of it may be there.
-            drop(remove_if_there(directory, NAME))
+            drop(remove_if_there(directory, NAME));
         }
         taken
     }

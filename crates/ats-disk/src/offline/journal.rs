@@ -96,9 +96,9 @@ impl Journals {
         journals.last_seq = reading.seq;
         for gap in reading.gaps {
             if gap.was_durable {
-                journals.faults.push(gap.fault)
+                journals.faults.push(gap.fault);
             } else {
-                journals.unfinished.push(gap.fault)
+                journals.unfinished.push(gap.fault);
             }
         }
         journals

@@ -410,10 +410,10 @@ impl<'f> Window<'f> {
             };
             if offset > at {
                 found.has_holes = true;
-                if !has_other {
-                    found.pieces.push(Piece::Lost(at, "is not a frame"));
-                } else {
+                if has_other {
                     found.faults.push((at, "is not a frame"));
+                } else {
+                    found.pieces.push(Piece::Lost(at, "is not a frame"));
                 }
             }
             match content {
@@ -431,9 +431,9 @@ impl<'f> Window<'f> {
             found.has_holes = true;
             if has_other {
                 // The footer is left, or damage behind the blocks.
-                found.faults.push((at, "is not a frame"))
+                found.faults.push((at, "is not a frame"));
             } else {
-                found.pieces.push(Piece::Lost(at, "is not a frame"))
+                found.pieces.push(Piece::Lost(at, "is not a frame"));
             }
         }
     }

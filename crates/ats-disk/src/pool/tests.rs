@@ -148,14 +148,18 @@ fn long_turns_that_give_way_let_all_members_go_on() {
         memberships.lock().push(Arc::new(join(&pool, member)));
     }
     let memberships = memberships.lock().clone();
-    memberships.iter().for_each(|membership| membership.wake());
+    for membership in &memberships {
+        membership.wake();
+    }
     let turns = || members.each_ref().map(|member| member.turns().1);
     wait_for(|| turns().iter().all(|turns| *turns >= 50));
     let sum: u32 = turns().iter().sum();
     let (least, most) = (turns().into_iter().min(), turns().into_iter().max());
     assert!(most <= least.map(|least| least + sum / 6), "{:?}", turns());
     is_over.store(true, Ordering::SeqCst);
-    memberships.iter().for_each(|membership| membership.leave());
+    for membership in &memberships {
+        membership.leave();
+    }
 }
 
 #[test]

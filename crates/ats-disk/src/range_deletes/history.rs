@@ -319,7 +319,7 @@ fn overlay(older: &[Step], newer: &[Step]) -> Vec<Step> {
         if let Some(step) = new.next_if(|step| step.from == *from) {
             of_new = step.newest;
         }
-        let newest = if of_new != Seq::ZERO { of_new } else { of_old };
+        let newest = if of_new == Seq::ZERO { of_old } else { of_new };
         if steps.last().map_or(Seq::ZERO, |last| last.newest) != newest {
             let from = Arc::clone(from);
             steps.push(Step { from, newest });

@@ -472,7 +472,9 @@ mod tests {
         set_shared_budget(2000);
         assert!(shared_bytes() < both);
         assert!(!stores[0].hold(1));
-        stores.iter().for_each(|store| store.release(5000));
+        for store in &stores {
+            store.release(5000);
+        }
         drop(stores);
         assert_eq!(shared_bytes(), 0);
     }

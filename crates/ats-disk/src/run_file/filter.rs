@@ -78,11 +78,11 @@ impl FilterSize {
         // The rate grows with the number of keys.
         let (mut low, mut high) = (0.0, 256.0);
         for _ in 0..50 {
-            let middle = (low + high) / 2.0;
+            let middle = f64::midpoint(low, high);
             if false_positive_rate(middle) <= wanted {
-                low = middle
+                low = middle;
             } else {
-                high = middle
+                high = middle;
             }
         }
         FilterSize { keys_per_lane: low }

@@ -113,10 +113,10 @@ impl Separators {
         let mut high = low + equal.partition_point(|&head| head == key_head);
         while low < high {
             let middle = low + (high - low) / 2;
-            if compare(self.suffix(middle), key) != Ordering::Greater {
-                low = middle + 1
+            if compare(self.suffix(middle), key) == Ordering::Greater {
+                high = middle;
             } else {
-                high = middle
+                low = middle + 1;
             }
         }
         low

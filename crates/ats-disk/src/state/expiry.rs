@@ -141,8 +141,9 @@ impl SnapshotExpiry {
     pub(crate) fn figures(&self, now: Duration, lives: &dyn Fn(u64) -> bool) -> KeptSnapshots {
         let (mut kept, mut held) = (self.kept(), Held::default());
         kept.retain(|(_, pinned)| pinned.holder().is_none_or(lives));
-        kept.iter()
-            .for_each(|(_, pinned)| pinned.add_held(&mut held));
+        for (_, pinned) in &kept {
+            pinned.add_held(&mut held);
+        }
         let taken = kept.iter().map(|(taken, _)| *taken).min();
         let age = taken.map_or(0, |taken| nanos(now).saturating_sub(taken));
         KeptSnapshots {

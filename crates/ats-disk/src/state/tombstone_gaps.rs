@@ -376,6 +376,8 @@ impl Known {
             all_low = all_low.min(met);
         }
         self.put(all_low, all);
-        unseen.iter().for_each(|key| self.break_at(key));
+        for key in &unseen {
+            self.break_at(key);
+        }
     }
 }

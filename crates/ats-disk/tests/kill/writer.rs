@@ -130,7 +130,7 @@ pub(crate) fn write() {
                     report.is_done = true;
                     report.send();
                 };
-                (first..)
+                (first..u64::MAX)
                     .take_while(|_| Instant::now() < end)
                     .for_each(write);
             });

@@ -20,7 +20,7 @@ fn parts(value: &[u8]) -> Result<(u64, u64), Error> {
 }
 
 impl MergeOperator for Affine {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "affine"
     }
 

@@ -368,7 +368,9 @@ fn delete_and_merge() {
     }
     ops.extend([Op::Work, Op::Work, Op::Work, Op::Read(b"key".to_vec())]);
     let mut run = Run::new(settings(2, Kind::Append), Kind::Append);
-    ops.iter().for_each(|op| run.run(op));
+    for op in &ops {
+        run.run(op);
+    }
 }
 
 #[test]

@@ -121,6 +121,10 @@ pub(crate) enum Fate {
 
 impl Fate {
     /// Returns the same, written in one way only.
+    #[expect(
+        clippy::match_same_arms,
+        reason = "the order of the cases decides which one a fate is"
+    )]
     pub(crate) fn canonical(self, action: &Action) -> Fate {
         match (self, action) {
             (Fate::Lost | Fate::Kept, _) | (Fate::Torn { .. }, Action::Rename { .. }) => self,

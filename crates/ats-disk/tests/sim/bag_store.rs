@@ -89,7 +89,7 @@ fn collect(store: &dyn Store, range: KeyRange<'_>, direction: Direction) -> Resu
 fn value_of(store: &dyn Store, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
     let mut found = None;
     let read = store.get(Some(MayBlock::here()), &stored_key(key), &mut |values| {
-        found = Some(model_value(values))
+        found = Some(model_value(values));
     });
     read.map(|_| found).map_err(of_store)
 }

@@ -195,7 +195,7 @@ impl Broken {
             let filled = guard(|| self.fill_to::<S>(capacity, failures));
             let what = || format!("the disk has {capacity} bytes");
             if filled.map_err(|wrong| self.wrong(&wrong, &what()))? {
-                full += 1
+                full += 1;
             } else {
                 return Ok(full);
             }

@@ -14,7 +14,7 @@ use super::world::{Failure, World};
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
-use std::fmt;
+use std::fmt::{self, Write};
 use std::hash::{BuildHasher, Hasher};
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -276,7 +276,7 @@ fn describe(point: &Point, survival: Survival, fates: &[Fate]) -> String {
             .disk
             .name(pending.action.file())
             .unwrap_or("a removed file");
-        text += &format!("\n    {name}: {:?}: {fate:?}", pending.action);
+        let _ = write!(text, "\n    {name}: {:?}: {fate:?}", pending.action);
     }
     text
 }

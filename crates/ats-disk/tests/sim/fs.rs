@@ -17,6 +17,7 @@ use std::time::Duration;
 pub(crate) const OTHER_DISK: &str = "/other";
 
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fault of its own")]
 struct Machine {
     disk: Arc<Disk>,
     /// Handles of earlier processes do nothing.

@@ -95,13 +95,13 @@ impl LiarDirectory {
     }
 
     fn file(&self, name: &str, file: Box<dyn File>) -> Box<dyn File> {
-        let part = match self.lie {
-            Lie::Sync(part)
-            | Lie::SyncSeldom(part)
-            | Lie::Truncate(part)
-            | Lie::Short(part, _)
-            | Lie::Exchange(part) => part,
-            _ => return file,
+        let (Lie::Sync(part)
+        | Lie::SyncSeldom(part)
+        | Lie::Truncate(part)
+        | Lie::Short(part, _)
+        | Lie::Exchange(part)) = self.lie
+        else {
+            return file;
         };
         if name.contains(part) {
             Box::new(LiarFile {

@@ -20,7 +20,7 @@ pub(crate) struct Mixed;
 pub(crate) const PRIME: u32 = 251;
 
 impl MergeOperator for Mixed {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "mixed"
     }
 

@@ -56,7 +56,6 @@ impl Survival {
             let (action, is_name) = (&pending.action, pending.action.is_name());
             match self {
                 Survival::Nothing => Fate::Lost,
-                Survival::Process | Survival::Everything | Survival::Random(_) => Fate::Kept,
                 Survival::Without(lost) => kept(index != lost),
                 Survival::Only(one) => kept(index == one),
                 Survival::First(lost) => kept(index < lost),
@@ -67,7 +66,10 @@ impl Survival {
                     bytes,
                     grown,
                 } if index == write => Fate::Torn { bytes, grown },
-                Survival::Torn { .. } => Fate::Kept,
+                Survival::Torn { .. }
+                | Survival::Process
+                | Survival::Everything
+                | Survival::Random(_) => Fate::Kept,
                 Survival::Names => kept(is_name),
                 Survival::NamesAndLengths if is_name => Fate::Kept,
                 Survival::NamesAndLengths => length,

@@ -109,6 +109,10 @@ fn take<'p>(payload: &mut &'p [u8], bytes: usize) -> Option<&'p [u8]> {
     Some(taken)
 }
 
+#[expect(
+    clippy::option_option,
+    reason = "the payload ends early, or has no part"
+)]
 fn take_part(payload: &mut &[u8]) -> Option<Option<Vec<u8>>> {
     let is_there = take(payload, 1)?[0] == 1;
     let len = u32::from_le_bytes(take(payload, 4)?.try_into().ok()?);

@@ -117,7 +117,7 @@ fn calls_that_would_block_change_nothing() {
                 }
                 2..4 => {
                     let merges = store.merges().expect("it has an operator");
-                    let (_, is_at_once) = call(|may_block| merges.merge(may_block, &key, &value));
+                    let ((), is_at_once) = call(|may_block| merges.merge(may_block, &key, &value));
                     model.entry(key).or_default().extend(value);
                     is_at_once
                 }
@@ -203,9 +203,9 @@ fn what_is_in_memory_is_read_and_what_is_on_disk_is_not() {
     for would_block in [true, false] {
         let found = get_at_once(&store, b"k");
         if would_block {
-            assert_eq!(found, Err(Error::WouldBlock))
+            assert_eq!(found, Err(Error::WouldBlock));
         } else {
-            assert_eq!(found, Ok(Some(b"v".to_vec())))
+            assert_eq!(found, Ok(Some(b"v".to_vec())));
         }
         // The block is cached from now on.
         assert_eq!(store.get(b"k"), Ok(Some(b"v".to_vec())));
@@ -227,7 +227,9 @@ fn what_is_durable_or_large_is_not_written() {
     let write = |batch: &Batch| at_once(|_| store.try_write(batch, Durability::System));
     assert_eq!(write(&batch), Ok(()));
     assert_eq!(store.get(b"k"), Ok(Some(b"w".to_vec())));
-    batch.put(b"large", &[7; 1 << 20]).expect("not too long");
+    batch
+        .put(b"large", &vec![7; 1 << 20])
+        .expect("not too long");
     assert_eq!(write(&batch), Err(Error::WouldBlock));
     assert_eq!(store.get(b"large"), Ok(None));
     let len_at_once = || at_once(|_| store.try_len());

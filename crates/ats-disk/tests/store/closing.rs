@@ -135,7 +135,7 @@ fn closing_loses_nothing_that_was_written() {
                     let store = store.clone();
                     scope.spawn(move || {
                         let key = |count: u32| [number(writer), number(count)].concat();
-                        (0..)
+                        (0..u32::MAX)
                             .take_while(|count| store.put(&key(*count), b"v").is_ok())
                             .count()
                     })

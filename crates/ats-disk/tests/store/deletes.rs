@@ -129,7 +129,7 @@ fn what_was_deleted_is_merged_away() {
         let store = open(directory.path(), &options);
         load(&store, 0..20_000);
         if by_range {
-            store.delete_range(whole).expect("written")
+            store.delete_range(whole).expect("written");
         } else {
             let mut batch = Batch::new();
             for number in 0..20_000 {

@@ -18,11 +18,12 @@ fn too_many_open_files_do_not_end_a_store() {
         let directory = Directory::new();
         let hook = {
             let is_short = Arc::clone(&is_short);
-            move |call, _: &_| match call == Call::Create || call == Call::Open && !only_made {
-                true if is_short.load(Ordering::Relaxed) => {
-                    Err(io::Error::from_raw_os_error(EMFILE))
+            move |call, _: &_| {
+                let takes_one = call == Call::Create || call == Call::Open && !only_made;
+                if takes_one && is_short.load(Ordering::Relaxed) {
+                    return Err(io::Error::from_raw_os_error(EMFILE));
                 }
-                _ => Ok(()),
+                Ok(())
             }
         };
         let options = Options::new()

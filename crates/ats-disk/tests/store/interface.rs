@@ -126,7 +126,10 @@ fn long_values_and_long_batches_are_kept() {
         for number in 0..5 {
             assert_eq!(store.get(&[number]), Ok(Some(value(number))));
         }
-        assert_eq!(store.get(&[9; 300_000]), Ok(Some(b"a long key".to_vec())));
+        assert_eq!(
+            store.get(&vec![9; 300_000]),
+            Ok(Some(b"a long key".to_vec()))
+        );
         assert_eq!(all(store).len(), 6);
         assert_eq!(store.verify(), Ok(()));
     };

@@ -38,9 +38,9 @@ fn search(snapshot: &Snapshot, is_below: impl Fn(&[u8]) -> bool) -> (Option<Vec<
             Some((key, _)) => {
                 asked += 1;
                 if is_below(key) {
-                    low = successor(key)
+                    low = successor(key);
                 } else {
-                    high = Some(median)
+                    high = Some(median);
                 }
             }
         }

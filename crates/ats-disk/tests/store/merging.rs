@@ -24,7 +24,7 @@ impl Fussy {
 }
 
 impl MergeOperator for Fussy {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "fussy"
     }
 

@@ -20,7 +20,7 @@ fn options_that_make_no_sense_are_refused_by_name() {
         options.durability = Durability::Interval(Duration::ZERO);
     });
     refused("memtable_bytes", &|options| {
-        options.memtable_bytes = Some(0)
+        options.memtable_bytes = Some(0);
     });
     refused("block_bytes", &|options| options.block_bytes = 0);
     refused("file_bytes", &|options| options.file_bytes = 0);

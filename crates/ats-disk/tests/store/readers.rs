@@ -19,7 +19,7 @@ fn number(value: &[u8]) -> Result<i64, Error> {
 }
 
 impl MergeOperator for Sum {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "sum"
     }
 

@@ -159,7 +159,9 @@ fn a_store_is_compacted_and_settles_while_others_write() {
             store.settle().unwrap();
             store.compact().unwrap();
         }
-        others.into_iter().for_each(|other| other.join().unwrap());
+        for other in others {
+            other.join().unwrap();
+        }
         is_over.store(true, Ordering::Relaxed);
         writing.join().unwrap()
     });

@@ -9,7 +9,7 @@ use ats_store::{Error, MergeOperator, Merged};
 pub(crate) struct Append;
 
 impl MergeOperator for Append {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "append"
     }
 

@@ -27,12 +27,11 @@ impl<H: Host> Compiler<'_, H> {
         let mut rest = Vec::new();
         for (index, id) in (0..).zip(elements.iter()) {
             match self.program.spec.pattern(id) {
-                Pattern::Any => {}
                 // A repeated variable needs a comparison, which comes after all other tests.
                 Pattern::Variable(slot) if !self.note_home(slot, OBJECT, index) => {
                     rest.push((2, part(OBJECT, index), id));
                 }
-                Pattern::Variable(_) => {}
+                Pattern::Any | Pattern::Variable(_) => {}
                 Pattern::Literal(constant) => {
                     match self.program.spec.constant(constant).immediate() {
                         Some(word) => self.emit(Op::ElementIs { index, word }),

@@ -14,9 +14,9 @@ type Task<'i, H> = (ExpressionId, ImageRef<'i, H>);
 
 impl<H: Host> Parser<'_, H> {
     /// Parses sibling expressions.
-    pub(super) fn read_all<'i>(
+    pub(super) fn read_all(
         &mut self,
-        terms: &[ImageRef<'i, H>],
+        terms: &[ImageRef<'_, H>],
     ) -> Result<Range<ExpressionId>, Error> {
         let mut orders = Orders::of(terms);
         let first = self.spec.expressions.len();

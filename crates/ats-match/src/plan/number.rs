@@ -4,6 +4,7 @@ use ats_term::{Integer, Kind, Term, TermRef};
 
 /// Returns all numbers that are `==` to this one, itself included: an integer and the floats with
 /// exactly its value, or one float. Returns none if the term is no number. O(size).
+#[expect(clippy::float_cmp, reason = "an integer has no fraction at all")]
 pub(super) fn equal_numbers<T: TermRef>(number: T) -> Vec<Term> {
     let integer = match number.kind() {
         Kind::Float(value) if value.trunc() != value => {

@@ -72,9 +72,9 @@ impl Ranges {
             .take_while(|next| self.0[joined].touches(next))
             .count();
         let touched: Vec<Interval> = self.0.drain(joined + 1..=joined + touched).collect();
-        touched
-            .into_iter()
-            .for_each(|next| self.0[joined].join(next));
+        for next in touched {
+            self.0[joined].join(next);
+        }
     }
 
     /// Intersects both sets. O(sum of the sizes).
@@ -98,14 +98,14 @@ impl Ranges {
         let mut found = Vec::new();
         let mut from = Some(Interval::everything().from);
         for interval in &self.0 {
-            if let Some(from) = from.filter(|from| from.bytes < interval.from.bytes) {
+            if let Some(from) = from.take().filter(|from| from.bytes < interval.from.bytes) {
                 found.push(Interval {
                     from,
                     to: Some(interval.from.clone()),
                     point: false,
                 });
             }
-            from = interval.to.clone();
+            from.clone_from(&interval.to);
         }
         found.extend(from.map(|from| Interval {
             from,

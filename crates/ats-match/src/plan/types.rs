@@ -41,8 +41,9 @@ pub(super) fn argument_classes(function: Function, at: usize) -> Option<&'static
         | (Function::BinaryPart | Function::BinaryPartOf, 0) => &[Class::Bitstring],
         (Function::NodeOf, _) => &[Class::Reference, Class::Port, Class::Pid],
         (Function::Not | Function::Xor, _) => &[Class::Atom],
-        (Function::Element, 0) | (Function::BinaryPartOf, 1 | 2) => &[Class::Number],
-        (
+        (Function::Element, 0)
+        | (Function::BinaryPartOf, 1 | 2)
+        | (
             Function::Abs
             | Function::Round
             | Function::Trunc

@@ -37,8 +37,20 @@ fn interesting() -> Vec<Term> {
     huge.push(16);
     terms.push(Term::integer(false, &huge));
     terms.push(Term::integer(true, &huge));
-    terms.extend([0.0, -0.0, 0.5, -0.5, 1.0, 1.5, -2.5, 9007199254740992.0].map(float));
-    terms.extend([18446744073709551616.0, 1e308, -1e308, 1e-320].map(float));
+    terms.extend(
+        [
+            0.0,
+            -0.0,
+            0.5,
+            -0.5,
+            1.0,
+            1.5,
+            -2.5,
+            9_007_199_254_740_992.0,
+        ]
+        .map(float),
+    );
+    terms.extend([18_446_744_073_709_551_616.0, 1e308, -1e308, 1e-320].map(float));
     terms.extend(["true", "false", "a", "rec"].map(atom));
     terms.extend([
         Term::Nil,

@@ -254,7 +254,7 @@ impl<'n, R: Release> Leaf<'n, R> {
 }
 
 /// Turns a new block into a leaf of the tree.
-fn of<'n, R: Release, const N: usize>(block: SlabBox<Block<R, N>>, guard: &'n Guard) -> Leaf<'n, R>
+fn of<R: Release, const N: usize>(block: SlabBox<Block<R, N>>, guard: &Guard) -> Leaf<'_, R>
 where
     Block<R, N>: NodeType<R>,
 {

@@ -101,7 +101,7 @@ impl<R: Release> Link<R> {
     /// The link must have a node. During `'n`, the thread must be pinned, as it was when it reached
     /// the link; or it must have exclusive access to the tree (CATREE-6).
     #[inline(always)]
-    pub(super) unsafe fn load<'n>(&'n self) -> Node<'n, R> {
+    pub(super) unsafe fn load(&self) -> Node<'_, R> {
         // SAFETY: a node loaded from a link under a guard lives as long as the guard (CATREE-6).
         unsafe { Node::at(self.pointer()) }
     }

@@ -106,9 +106,9 @@ const EVEN: [u64; 4] = [2, 4, 6, 8];
 fn one_base(numbers: &[u64]) -> Tree {
     let tree = CaTree::new();
     quietly(|| {
-        numbers
-            .iter()
-            .for_each(|number| put(&tree, *number, *number))
+        for number in numbers {
+            put(&tree, *number, *number);
+        }
     });
     Arc::new(tree)
 }
@@ -182,8 +182,9 @@ fn a_reader_meets(
             &tree,
             move |tree| {
                 change(tree, 2);
-                puts.iter()
-                    .for_each(|(number, value)| put(tree, *number, *value));
+                for (number, value) in puts {
+                    put(tree, *number, *value);
+                }
                 collect();
             },
             |tree| {
@@ -215,9 +216,9 @@ fn a_reader_meets_new_keys_of_a_leaf() {
         together(
             &tree,
             |tree| {
-                [5, 3, 7]
-                    .into_iter()
-                    .for_each(|number| put(tree, number, number))
+                for number in [5, 3, 7] {
+                    put(tree, number, number);
+                }
             },
             |tree| {
                 let met = numbers(tree);
@@ -521,6 +522,10 @@ fn an_aborted_batch_meets_a_split() {
     });
 }
 
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "the model calls this and `size_at_once`"
+)]
 fn size(tree: &CaTree<Plain>) -> Option<i64> {
     let totals = tree.totals().expect("threads of models may wait");
     Some(totals.objects)

@@ -86,7 +86,9 @@ impl<'g, R: Release> Nodes<'g, R> {
         // Route nodes compare whole keys, so that their range can be extended.
         let skip = if level > BASE { 0 } else { fences.skip() };
         let inner = Inner::build(level, skip, separators, children);
-        old.iter().for_each(|old| inner.inherit_counts(old));
+        for old in old {
+            inner.inherit_counts(old);
+        }
         self.bytes += inner.bytes() as i64;
         Node::of(leak(inner, self.guard))
     }

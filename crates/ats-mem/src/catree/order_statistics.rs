@@ -76,7 +76,7 @@ struct Ends<'k> {
     high: Option<&'k [u8]>,
 }
 
-impl<'k> Ends<'k> {
+impl Ends<'_> {
     /// Drops the ends that the fences imply.
     fn within(self, fences: &Fences<'_>) -> Self {
         let Ends { low, high } = self;
@@ -341,10 +341,9 @@ impl<R: Release> CaTree<R> {
             };
             match tried {
                 Try::Skipped(skipped) => return Some(skipped),
-                Try::TooFar => return None,
                 // The open batches will end, so another attempt may succeed.
                 Try::Again if backoff.wait() => {}
-                Try::Again => return None,
+                Try::Again | Try::TooFar => return None,
             }
         }
         None

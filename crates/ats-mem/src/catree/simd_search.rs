@@ -43,7 +43,11 @@ impl Search for Avx2 {
     // that was compiled for them.
     #[inline(always)]
     fn below<const N: usize>(heads: &[AtomicI64; N], head: i64) -> usize {
-        use std::arch::x86_64::*;
+        use std::arch::x86_64::{
+            _mm_add_epi64, _mm_cvtsi128_si64, _mm_sub_epi64, _mm_unpackhi_epi64, _mm256_add_epi64,
+            _mm256_castsi256_si128, _mm256_extracti128_si256, _mm256_set1_epi64x,
+            _mm256_setzero_si256,
+        };
         const { assert!(matches!(N % 8, 0 | 2)) };
         ats_sync::count::read(heads);
         // SAFETY: code that uses this type has checked that the processor has these instructions
@@ -77,7 +81,7 @@ impl Search for Avx2 {
 
     #[inline(always)]
     fn equal<const N: usize>(heads: &[AtomicI64; N], head: i64) -> u64 {
-        use std::arch::x86_64::*;
+        use std::arch::x86_64::{_mm256_castsi256_si128, _mm256_set1_epi64x};
         const { assert!(matches!(N % 8, 0 | 2)) };
         ats_sync::count::read(heads);
         // SAFETY: code that uses this type has checked that the processor has AVX2 (contract of the

@@ -42,7 +42,7 @@ fn resolve_at<'g, R: Release>(
 }
 
 /// Returns the record of a neighbour that cannot be a key alone.
-fn only_record<'g, R: Release>(met: Neighbour<'g, R>) -> Option<&'g Record<R>> {
+fn only_record<R: Release>(met: Neighbour<'_, R>) -> Option<&Record<R>> {
     match met {
         Neighbour::Record(record) => Some(record),
         Neighbour::Key(_) => None,

@@ -247,7 +247,9 @@ impl<'t, R: Release> Bucket<'t, R> {
         }
         if !originals.is_empty() {
             moved();
-            originals.into_iter().for_each(|slot| self.clear(slot));
+            for slot in originals {
+                self.clear(slot);
+            }
         }
     }
 

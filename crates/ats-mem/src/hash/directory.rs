@@ -397,7 +397,7 @@ unsafe fn free<R: Release>(segment: usize, lines: *mut Line<R>) {
         dealloc(
             address_of(segment, lines.cast()).read(),
             segment_layout(segment),
-        )
+        );
     };
 }
 

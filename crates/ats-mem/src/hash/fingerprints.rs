@@ -82,11 +82,10 @@ fn fingerprint(hash: u64) -> u64 {
 /// Returns the bit of the last byte that a hash selects, or any word with its upper bits.
 #[inline]
 fn behind(hash: u64) -> u64 {
-    1 << (BEHIND_SHIFT as u64 + (hash >> CHOICE_SHIFT & 7))
+    1 << (u64::from(BEHIND_SHIFT) + (hash >> CHOICE_SHIFT & 7))
 }
 
 /// Numbers of slots, in ascending order.
-#[derive(Clone, Copy)]
 pub(super) struct Indices(u64);
 
 impl Iterator for Indices {

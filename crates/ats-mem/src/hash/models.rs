@@ -92,7 +92,9 @@ fn of_bucket_0(staying: usize, leaving: usize) -> Vec<u64> {
 fn fill_table(numbers: &[u64], buckets: usize) -> Arc<Table> {
     let table = Table::new();
     quietly(|| {
-        numbers.iter().for_each(|number| put(&table, *number));
+        for number in numbers {
+            put(&table, *number);
+        }
         while table.directory.active() < buckets {
             split(&table);
         }

@@ -455,9 +455,9 @@ fn a_walk_goes_on_while_the_table_grows_and_shrinks() {
         for extra in 0..200 {
             let extra = key(1000 + number * 200 + extra);
             if met.len() < 50 {
-                put(&table, &extra, 1000)
+                put(&table, &extra, 1000);
             } else {
-                remove(&table, &extra)
+                remove(&table, &extra);
             }
         }
         here = table.next(&key(number), &guard).unwrap_or(None);

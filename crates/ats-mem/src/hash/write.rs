@@ -211,7 +211,7 @@ impl<R: Release> HashTable<R> {
                 slot.replace(word.as_deleted());
                 found.locked.remember_deleted(found.hash);
             } else {
-                slot.replace(word.as_unknown())
+                slot.replace(word.as_unknown());
             }
             // A removal counts as a record as long as it occupies a slot.
             found.locked.add(0, Weight::NONE - R::weight(record));

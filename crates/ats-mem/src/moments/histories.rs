@@ -72,7 +72,7 @@ impl<R: Release> Moments<R> {
             let active = lock(active);
             history.append(page, Some(&|moments| active.may_read(moments)), guard);
         } else {
-            history.append(page, None::<&fn(Range<u64>) -> bool>, guard)
+            history.append(page, None::<&fn(Range<u64>) -> bool>, guard);
         }
         Ok(history)
     }

@@ -120,7 +120,9 @@ fn queries_find_what_was_there(store: &impl Records<Plain>, seed: u64) {
             }
         }
     }
-    queries.into_iter().for_each(|(query, _)| store.end(query));
+    for (query, _) in queries {
+        store.end(query);
+    }
     assert_eq!(held_bytes(store), 0);
 }
 

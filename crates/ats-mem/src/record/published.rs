@@ -115,6 +115,10 @@ impl<R> Record<R> {
     /// Returns an earlier record, or `None` if there was none, in case a query at this read point
     /// does not see this one.
     #[inline(always)]
+    #[expect(
+        clippy::option_option,
+        reason = "a record seen differs from none before it"
+    )]
     fn look_through<'g>(&'g self, when: When, guard: &'g Guard) -> Option<Option<&'g Record<R>>> {
         let entry = self.header.stamp();
         if entry.is_null() {

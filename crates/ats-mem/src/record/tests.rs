@@ -13,7 +13,7 @@ fn check(record: &RecordBox<Plain>, key: &[u8], value: &[u64], header: usize) {
     assert_eq!(record.bytes(), slab::block_size(needed));
     assert!(ptr::eq(
         record.resolve(&ats_sync::pin()).unwrap(),
-        &**record
+        &raw const **record
     ));
 }
 

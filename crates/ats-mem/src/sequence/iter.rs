@@ -135,7 +135,7 @@ impl<'a, R: Release> Iterator for Iter<'a, R> {
 
 /// Returns the nearest leaf below a node that has a value at `from` or after it; any leaf if `from`
 /// is `None`. O(height), which also bounds the recursion.
-fn seek<'a>(place: Place<'a>, from: Option<u64>, direction: Direction) -> Option<Leaf<'a>> {
+fn seek(place: Place<'_>, from: Option<u64>, direction: Direction) -> Option<Leaf<'_>> {
     let Place { node, height, base } = place;
     let slot = from.map(|from| slot_of(from, height));
     let after = node.bitmap() & slot.map_or(u32::MAX, |slot| after(direction, slot));

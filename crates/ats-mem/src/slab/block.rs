@@ -64,9 +64,9 @@ pub(crate) unsafe fn free_passing(pointer: NonNull<u8>, bytes: usize) {
     // (SLAB-1).
     unsafe {
         if WATCHED || bytes > PASSING_BYTES {
-            free(pointer, bytes)
+            free(pointer, bytes);
         } else {
-            cache::put(PASSING, pointer)
+            cache::put(PASSING, pointer);
         }
     }
 }

@@ -263,7 +263,9 @@ proptest! {
                 Step::Take(class, count) => {
                     let size = Class::new(class).size();
                     let blocks = take(&slab, Class::new(class), count);
-                    blocks.iter().for_each(|block| fill(*block, size));
+                    for block in &blocks {
+                        fill(*block, size);
+                    }
                     live.entry(class).or_default().extend(blocks);
                 }
                 Step::Give(class, from, count) => {

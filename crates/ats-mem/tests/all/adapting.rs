@@ -292,9 +292,9 @@ fn count_writes_until_join(other_thread: bool) -> u64 {
     let write_above = || put(&tree, KEYS - 1, KEYS - 1);
     put(&tree, 0, 0);
     if other_thread {
-        thread::scope(|scope| drop(scope.spawn(write_above).join()))
+        thread::scope(|scope| drop(scope.spawn(write_above).join()));
     } else {
-        write_above()
+        write_above();
     }
     let is_joined = |_: &u64| {
         put(&tree, 1, 1);

@@ -542,7 +542,9 @@ fn a_query_goes_back_a_long_way() {
             let found = store.get_at(&1u64.to_be_bytes(), moment.when(), &guard);
             assert_eq!(found.map(|record| record.value()[0]), Some(value));
         }
-        moments.into_iter().for_each(|moment| store.end(moment));
+        for moment in moments {
+            store.end(moment);
+        }
         store.end(first);
         cut_all(store);
     }
@@ -786,7 +788,9 @@ fn places_do_not_count_removals(tree: &CaTree<Plain>, seed: u64, adapts: u32) {
             }
         }
     }
-    queries.into_iter().for_each(|(moment, _)| tree.end(moment));
+    for (moment, _) in queries {
+        tree.end(moment);
+    }
     cut_all(tree);
     assert_eq!(read(tree, When::NOW), content);
     assert_eq!(skip(0, Direction::Up, usize::MAX), Err(content.len()));

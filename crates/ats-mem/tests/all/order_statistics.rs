@@ -165,9 +165,9 @@ fn counts_agree(tail: &'static [u8], splits: u32, joins: u32) {
             let number = number.min(NUMBERS - 1);
             model.0[number as usize] = there;
             if there {
-                keys.put(&tree, number)
+                keys.put(&tree, number);
             } else {
-                keys.remove(&tree, number)
+                keys.remove(&tree, number);
             }
             if step % 50 != 0 {
                 continue;

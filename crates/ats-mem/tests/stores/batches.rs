@@ -296,7 +296,9 @@ pub(crate) fn only_the_key_is_held<S: Records<Plain> + Default>() {
             let there = 2 + usize::from(old.is_some()) + usize::from(new.or(old).is_some());
             assert_eq!(store.len(), there);
             // The batch holds no key any more.
-            KEYS.iter().for_each(|key| put(&store, key, 9, false));
+            for key in &KEYS {
+                put(&store, key, 9, false);
+            }
             assert_eq!(KEYS.map(|key| value(&store, key)), [Some(9); 4]);
         }
     }
@@ -317,7 +319,9 @@ impl ats_store::BatchPlan<Record<Plain>, RecordBox<Plain>> for Removing {
 
 pub(crate) fn a_held_key_is_removed<S: Records<Plain> + Default>(is_fixed: bool) {
     let store = S::default();
-    KEYS.iter().for_each(|key| put(&store, key, 1, false));
+    for key in &KEYS {
+        put(&store, key, 1, false);
+    }
     let bytes = store.bytes();
     if is_fixed {
         store.fix();

@@ -151,6 +151,7 @@ pub(crate) fn take_all<'g>(
     found
 }
 
+#[expect(clippy::too_many_lines, reason = "one arm for each operation")]
 pub(crate) fn apply(tree: &impl Records<Plain>, model: &mut BTreeMap<Vec<u8>, u64>, op: Op) {
     match op {
         Op::Put(key, value) => {
@@ -239,7 +240,7 @@ pub(crate) fn apply(tree: &impl Records<Plain>, model: &mut BTreeMap<Vec<u8>, u6
                 ControlFlow::Continue(())
             }) {
                 Skipped::At(record, _) => {
-                    assert_eq!(Some(pair(record)), there.get(most).copied().map(owned))
+                    assert_eq!(Some(pair(record)), there.get(most).copied().map(owned));
                 }
                 Skipped::All(skipped) => {
                     assert!(skipped <= most);

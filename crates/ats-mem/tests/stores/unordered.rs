@@ -168,7 +168,7 @@ pub(crate) fn slots<R: Release>(table: &impl Records<R>) -> Vec<Vec<Vec<u8>>> {
     loop {
         let mut keys = Vec::new();
         match table.slot(all.len(), &pin(), &mut |record| {
-            keys.push(record.key().to_vec())
+            keys.push(record.key().to_vec());
         }) {
             SlotAnswer::Here => all.push(keys),
             SlotAnswer::End => break,

@@ -157,12 +157,12 @@ pub(super) fn lookup_element<'e, const N: usize>(
 }
 
 /// Builds element `index` of each object of a key, which are `words` in all.
-fn elements<'e>(
-    env: Env<'e>,
+fn elements(
+    env: Env<'_>,
     index: usize,
     words: usize,
     each: impl FnOnce(&mut UnpackBuffer, &mut EachObject<'_>) -> ControlFlow<()>,
-) -> NifResult<'e> {
+) -> NifResult<'_> {
     scratch::with_read_buffers(|reading| {
         list_of(env, reading, each, |object, scratch| {
             let element = object.get(index).ok_or(KnownAtom::Position)?;

@@ -59,7 +59,7 @@ fn range_start<'e>(
 }
 
 /// Builds `[{'_', [], [{element, KeyPosition, '$_'}]}]`.
-fn keys_spec<'e>(env: Env<'e>, key_position: usize) -> VmWord<'e> {
+fn keys_spec(env: Env<'_>, key_position: usize) -> VmWord<'_> {
     let position = env.uint(key_position as u64);
     let key = env.tuple(&[
         KnownAtom::Element.word(),

@@ -392,9 +392,9 @@ impl<'e> Work<'e> {
             Operation::Take => table.select_take(selection, &mut |object| {
                 let object = make_object(env, object, &mut results.scratch);
                 if by_key {
-                    self.add_to_key(slice.key(), object)
+                    self.add_to_key(slice.key(), object);
                 } else {
-                    self.list = env.cons(object, self.list)
+                    self.list = env.cons(object, self.list);
                 }
             })?,
             Operation::Replace => table.select_replace(selection)?,

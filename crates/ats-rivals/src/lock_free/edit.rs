@@ -161,9 +161,9 @@ impl<R: Release> Edit<R> {
         }
         let (mut left, mut right) = (inner.left().link(), inner.right().link());
         if *key < *inner.key {
-            left = self.remove(inner.left(), key)?
+            left = self.remove(inner.left(), key)?;
         } else {
-            right = self.remove(inner.right(), key)?
+            right = self.remove(inner.right(), key)?;
         }
         self.replace(tree);
         Some(match (left, right) {

@@ -405,9 +405,9 @@ fn stress<R: Release>(splits: u32, joins: u32, keys: u64) {
                     let key = 8 * random.u64(..keys) + id;
                     let name = key.to_be_bytes();
                     if random.bool() {
-                        assert_eq!(put(tree, &name, step), mine.insert(key, step))
+                        assert_eq!(put(tree, &name, step), mine.insert(key, step));
                     } else {
-                        assert_eq!(take(tree, &name), mine.remove(&key))
+                        assert_eq!(take(tree, &name), mine.remove(&key));
                     }
                 }
                 mine.len()

@@ -106,9 +106,9 @@ impl Barrier {
         // The load of `mode` stays after all accesses before this fence (BARRIER-4).
         compiler_fence(Ordering::SeqCst);
         if self.is_asymmetric() {
-            compiler_fence(Ordering::SeqCst)
+            compiler_fence(Ordering::SeqCst);
         } else {
-            fence(Ordering::SeqCst)
+            fence(Ordering::SeqCst);
         }
     }
 

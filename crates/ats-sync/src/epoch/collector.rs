@@ -156,7 +156,7 @@ impl Collector {
         match self.domain.prepare_to_sleep(state) {
             Prepared::HasGarbage if state == ASLEEP => return self.wake_up(state),
             Prepared::Unknown => {
-                limit = Some(limit.map_or(SURVEY_EVERY, |limit| limit.min(SURVEY_EVERY)))
+                limit = Some(limit.map_or(SURVEY_EVERY, |limit| limit.min(SURVEY_EVERY)));
             }
             _ => {}
         }

@@ -361,7 +361,7 @@ fn retire_in(domain: &Domain, objects: usize) {
                 Canary::new_boxed(value as u64).cast(),
                 64,
                 free_canary,
-            )
+            );
         };
     }
     slot.unpin();

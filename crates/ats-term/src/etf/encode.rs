@@ -137,7 +137,7 @@ impl<'a, T: TermRef> Writer<'a, T> {
         match term.kind() {
             Kind::Int(value) => push_int(value, self.out),
             Kind::Big => {
-                term.with_big(|negative, magnitude| push_big(negative, magnitude, self.out))?
+                term.with_big(|negative, magnitude| push_big(negative, magnitude, self.out))?;
             }
             Kind::Float(value) => {
                 self.out.push(tag::NEW_FLOAT);

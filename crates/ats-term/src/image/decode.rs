@@ -134,7 +134,7 @@ pub fn decode<H: Host, S: HostSink<H>>(
 /// Returns the elements of a tuple of immediates, like most tuples in objects: building it needs no
 /// stack.
 #[inline]
-fn flat_tuple<'a, H: Host>(term: ImageRef<'a, H>) -> Option<&'a [u64]> {
+fn flat_tuple<H: Host>(term: ImageRef<'_, H>) -> Option<&[u64]> {
     let words = term.tuple()?.words();
     words
         .iter()

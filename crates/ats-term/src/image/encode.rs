@@ -311,9 +311,9 @@ impl<T: HostTerm> ImageBuilder<T> {
             let (key, _) = self.sorter.pairs()[i];
             if has_maps {
                 // The mark leads to the sorted order of the maps in the key.
-                self.push_marked(key, self.sorter.key_mark(i))
+                self.push_marked(key, self.sorter.key_mark(i));
             } else {
-                self.push(key)
+                self.push(key);
             }
         }
         if has_maps {

@@ -155,6 +155,7 @@ impl<'a> RawBox<'a> {
 }
 
 /// Returns `true` if two boxes are equal, provided that the boxes they refer to are compared, too.
+#[expect(clippy::float_cmp, reason = "equality of terms is exact")]
 fn same_box<H: Host>(a: RawBox<'_>, b: RawBox<'_>, zeros: Zeros) -> bool {
     match (a.tag(), b.tag()) {
         (TUPLE | LIST | MAP, _) => a.header == b.header && same_slots(a.content, b.content),

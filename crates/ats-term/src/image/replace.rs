@@ -30,7 +30,7 @@ fn waiting(k: usize) -> u64 {
 }
 
 fn is_waiting(slot: u64) -> bool {
-    slot & 0b11 == 0
+    slot.is_multiple_of(1 << 2)
 }
 
 /// Returns the end of the boxes of the element in `slot`, which is the start of those of the next

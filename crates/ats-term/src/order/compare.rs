@@ -13,6 +13,11 @@
 //! term is not walked once for each map around it. Among immediates, the least key that only one
 //! map has decides, and is found without sorting the others.
 
+#![expect(
+    clippy::option_option,
+    reason = "a step fails, ends the walk, or goes on"
+)]
+
 use super::bounds::Class;
 use super::format::Order;
 use crate::Zeros;
@@ -491,6 +496,10 @@ impl<T: TermRef> Walk<'_, T> {
     /// Compares the canonically ordered, different keys of two maps, if all are immediates. The
     /// least key that only one of the maps has decides: at its position, the other map has a
     /// greater one.
+    #[expect(
+        clippy::many_single_char_names,
+        reason = "pairs of terms and of places in them"
+    )]
     fn immediate_keys(&mut self, a: T, b: T, count: usize) -> Option<Option<Ordering>> {
         let is_immediate = |map: T| map.map_pair(count - 1).0.immediate().is_some();
         if !is_immediate(a) || !is_immediate(b) {

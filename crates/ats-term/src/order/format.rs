@@ -298,7 +298,9 @@ fn push_exact_float(value: f64, zeros: Zeros, out: &mut Vec<u8>) {
 }
 
 fn complement(bytes: &mut [u8]) {
-    bytes.iter_mut().for_each(|byte| *byte = !*byte);
+    for byte in bytes.iter_mut() {
+        *byte = !*byte;
+    }
 }
 
 /// Writes a size so that larger ones are larger bytes.
@@ -346,9 +348,9 @@ fn push_node(ident: &Ident<'_>, out: &mut Vec<u8>) {
 fn push_numbers(ident: &Ident<'_>, out: &mut Vec<u8>) {
     let numbers = ident.significant();
     push_size(numbers.len(), out);
-    numbers
-        .iter()
-        .for_each(|number| out.extend_from_slice(&number.to_be_bytes()));
+    for number in numbers {
+        out.extend_from_slice(&number.to_be_bytes());
+    }
 }
 
 fn push_numbers_first(tag: u8, ident: Ident<'_>, out: &mut Vec<u8>) {

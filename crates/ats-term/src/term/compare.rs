@@ -225,6 +225,7 @@ impl ReverseIf for Ordering {
     }
 }
 
+#[expect(clippy::float_cmp, reason = "equality of terms is exact")]
 fn compare_floats(a: Float, b: Float, numbers: Numbers) -> Ordering {
     let (a, b) = (a.get(), b.get());
     // The only equal numbers that the total order distinguishes are zeros of different sign.

@@ -149,8 +149,8 @@ fn shared_terms_are_dropped_by_whoever_is_last() {
             })
             .collect();
         drop(term);
-        threads
-            .into_iter()
-            .for_each(|thread| thread.join().unwrap());
+        for thread in threads {
+            thread.join().unwrap();
+        }
     }
 }

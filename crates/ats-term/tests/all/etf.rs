@@ -286,7 +286,9 @@ fn sizes_around_borders() {
         let [owned, others @ ..] = write_everywhere(&term);
         assert_eq!(owned[1..=start.len()], start);
         assert_eq!(decode(&owned, Options::default()), Ok(term));
-        others.iter().for_each(|other| assert_eq!(*other, owned));
+        for other in &others {
+            assert_eq!(*other, owned);
+        }
     }
 }
 

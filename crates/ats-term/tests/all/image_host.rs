@@ -383,9 +383,9 @@ fn run(step: &Step, records: &mut Vec<Record>, model: &mut Vec<Term>) {
 /// Gathers all objects in one list, and applies all list operations.
 fn gather(records: &[Record], model: &[Term]) {
     let mut builder = ObjectListBuilder::new();
-    records
-        .iter()
-        .for_each(|record| builder.push_copy(record.as_stored()));
+    for record in records {
+        builder.push_copy(record.as_stored());
+    }
     let all = Record::new(builder.take());
     let again = all.clone();
     let objects: Vec<Term> = again

@@ -64,10 +64,8 @@ pub struct DiskMap<K, V> {
     types: PhantomData<fn() -> (K, V)>,
 }
 
-/// Returns the capability to block with which a map calls its store.
-fn may_block() -> Option<MayBlock> {
-    Some(MayBlock::here())
-}
+/// The capability with which a map calls its store: all its functions may block.
+const BLOCK: Option<MayBlock> = Some(MayBlock::here());
 
 impl<K: Key, V: Value> DiskMap<K, V> {
     /// Opens the map in a directory, or creates one there.
@@ -148,7 +146,7 @@ impl<K: Key, V: Value> DiskMap<K, V> {
     pub fn put(&self, key: impl AsKey<K>, value: impl AsValue<V>) -> Result<(), Error> {
         let (key, value) = (encode_key(&key)?, encode_value(&value)?);
         self.store
-            .put_unread(may_block(), key.as_slice(), value.as_slice())
+            .put_unread(BLOCK, key.as_slice(), value.as_slice())
     }
 
     /// Sets the value of a key, and returns the old value, which must be read.
@@ -176,7 +174,7 @@ impl<K: Key, V: Value> DiskMap<K, V> {
     /// The errors of [`DiskStore::delete`].
     pub fn delete(&self, key: impl AsKey<K>) -> Result<(), Error> {
         let key = key::bytes_of(&key);
-        self.store.delete_unread(may_block(), key.as_slice())
+        self.store.delete_unread(BLOCK, key.as_slice())
     }
 
     /// Removes a key, and returns its value. Of several threads that remove the same key exactly
@@ -235,7 +233,7 @@ impl<K: Key, V: Value> DiskMap<K, V> {
     /// # Errors
     /// The errors of [`DiskStore::write`].
     pub fn write(&self, batch: &DiskBatch<K, V>) -> Result<(), Error> {
-        self.store.write_unread(may_block(), batch.as_bytes())
+        self.store.write_unread(BLOCK, batch.as_bytes())
     }
 
     /// Replaces the value of a key, or its absence, by the result of a function, atomically.
@@ -425,7 +423,7 @@ impl<K: Key, V: Value> DiskMap<K, V> {
                 Err(_) => Change::Abort,
             }
         };
-        self.store.update_keys(may_block(), &[key], &mut plan)?;
+        self.store.update_keys(BLOCK, &[key], &mut plan)?;
         old
     }
 
@@ -436,7 +434,7 @@ impl<K: Key, V: Value> DiskMap<K, V> {
             Some(new) => Change::Put(new.to_vec()),
             None => Change::Remove,
         };
-        self.store.update_keys(may_block(), &[key], &mut plan)
+        self.store.update_keys(BLOCK, &[key], &mut plan)
     }
 
     fn remove_end(&self, end: End) -> Result<Option<(K, V)>, Error> {
@@ -449,7 +447,7 @@ impl<K: Key, V: Value> DiskMap<K, V> {
                 Ok(None) | Err(_) => Change::Keep,
             }
         };
-        self.store.update_end_key(may_block(), end, &mut decide)?;
+        self.store.update_end_key(BLOCK, end, &mut decide)?;
         removed
     }
 }

@@ -300,7 +300,8 @@ mod tests {
             let said = &bytes[..bytes.len() - CHECKSUM_BYTES];
             said.iter()
                 .map(|byte| format!("{byte:02x}"))
-                .collect::<String>()
+                .collect::<Vec<_>>()
+                .concat()
         };
         let set = Description {
             table_type: TableType::Set,

@@ -290,6 +290,10 @@ impl LookupResult<'_, TermHost> {
     }
 }
 
+#[expect(
+    clippy::expl_impl_clone_on_copy,
+    reason = "a derived one asks for `H: Clone`"
+)]
 impl<H: Host> Clone for LookupResult<'_, H> {
     fn clone(&self) -> Self {
         *self

@@ -300,9 +300,9 @@ mod tests {
         let left = |table_type, objects: &[&[u8]]| {
             let mut evidence = Evidence::default();
             let key = key_bytes(&table(table_type, 2), &Term::from(7));
-            objects
-                .iter()
-                .for_each(|object| evidence.meet_alone(&key, object));
+            for object in objects {
+                evidence.meet_alone(&key, object);
+            }
             let possible = evidence.possible().iter();
             let mut left: Vec<_> = possible.map(|one| one.table_type).collect();
             left.dedup();

@@ -464,7 +464,9 @@ fn lists_over_large_bags_are_whole() {
     });
     // Entries left by batches that were undone must not affect the result.
     let all = objects(&table, &Term::from(1));
-    all.iter().for_each(|object| delete_object(&table, object));
+    for object in &all {
+        delete_object(&table, object);
+    }
     assert_eq!(objects(&table, &Term::from(1)), []);
 }
 
@@ -478,7 +480,9 @@ fn shared_binary(byte: u8) -> (Arc<[u8]>, Term) {
 fn what_objects_own_is_given_back() {
     let ways: [fn(&TermTable, &[Term]); 5] = [
         |table, all| {
-            all.iter().for_each(|object| insert(table, object));
+            for object in all {
+                insert(table, object);
+            }
             all.iter()
                 .rev()
                 .for_each(|object| delete_object(table, object));
@@ -486,11 +490,15 @@ fn what_objects_own_is_given_back() {
         |table, all| {
             insert_many(table, &all[..10]);
             insert_many(table, all);
-            all.iter().for_each(|object| insert(table, object));
+            for object in all {
+                insert(table, object);
+            }
             patiently(|| table.delete(&Term::from(1), &mut Workspace::new()));
         },
         |table, all| {
-            all.iter().for_each(|object| insert(table, object));
+            for object in all {
+                insert(table, object);
+            }
             let news = [&[Term::from((0, all[0].clone()))][..], &all[..300]].concat();
             let done = patiently(|| table.insert_many_new(news.iter(), &mut Workspace::new()));
             assert!(!done);

@@ -45,7 +45,9 @@ fn apply(kind: TableType, state: &State, what: &What) -> Option<State> {
         What::InsertAllNew(value, done) => {
             possible = *done == state.iter().all(Vec::is_empty);
             if *done {
-                after.iter_mut().for_each(|all| add(kind, all, *value));
+                for all in &mut after {
+                    add(kind, all, *value);
+                }
             }
         }
         What::Lookup(key, found) => possible = state[*key] == *found,

@@ -70,8 +70,8 @@ fn anything() -> BoxedStrategy<Term> {
 
 fn number() -> BoxedStrategy<i128> {
     let limits = vec![
-        i64::MAX as i128,
-        i64::MIN as i128,
+        i128::from(i64::MAX),
+        i128::from(i64::MIN),
         1 << 59,
         -(1 << 59),
         1 << 80,

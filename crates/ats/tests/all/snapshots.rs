@@ -210,7 +210,7 @@ fn a_guard_that_never_goes_is_not_waited_for_too_long() -> Result<(), Error> {
 #[test]
 fn what_is_held_back_counts_with_its_binaries() -> Result<(), Error> {
     const LARGE: usize = 100_000;
-    let binary = || Term::Bits(Bits::from_bytes(&[7; LARGE]));
+    let binary = || Term::Bits(Bits::from_bytes(&vec![7; LARGE]));
     let table = Table::<TermHost>::new(TableType::OrderedSet, 1);
     let mut work = Workspace::new();
     // The background thread may not be done yet.

@@ -237,9 +237,9 @@ fn around<T: Type>(inner: &T, is_plain: bool) {
         }),
     ];
     if is_plain {
-        buffered
-            .iter()
-            .for_each(|refusal| assert_eq!(refusal, &None, "{inner:?}"));
+        for refusal in &buffered {
+            assert_eq!(refusal, &None, "{inner:?}");
+        }
     }
 }
 
@@ -310,7 +310,7 @@ proptest! {
         signed in any::<i64>(), unsigned in any::<u64>(), wide in any::<(u128, i128)>(),
         bits in any::<u64>(), text in ".{0,80}", shift in 0..64_u32,
     ) {
-        is_kept((signed >> shift, unsigned >> shift, (signed >> shift) as i128));
+        is_kept((signed >> shift, unsigned >> shift, i128::from(signed >> shift)));
         is_kept(wide);
         is_kept(text);
         let float = f64::from_bits(bits);
@@ -404,7 +404,7 @@ fn what_is_too_deep_is_refused() {
     let lists = |depth| (0..depth).fold(serde_json::json!(1), |list, _| serde_json::json!([list]));
     is_kept(Untagged::Newtype(lists(120)));
     is_refused(lists(129), "nested 128 times");
-    let levels = [21; 1 << 16];
+    let levels = vec![21; 1 << 16];
     assert_eq!(Serde::<serde_json::Value>::decode(&levels), None);
 }
 

@@ -176,7 +176,9 @@ fn check_ordered<K: Key + Ord + Clone + Debug>(keys: &[K], ops: &[Op]) {
                 let range = range(low, high);
                 let inside = expected(&model, &range.0, &range.1);
                 assert_eq!(map.remove_range(&range), inside.len());
-                inside.iter().for_each(|(key, _)| drop(model.remove(key)));
+                for (key, _) in &inside {
+                    drop(model.remove(key));
+                }
             }
             Op::Range(low, high, ends) => {
                 let range = range(low, high);

@@ -39,11 +39,9 @@ fn read_all(memory: &Memory, meta: &FileMeta, records: &Records, ranges: &[Range
         return true;
     };
     let mut failed = file.verify().is_err();
-    let mut check = |read: Result<bool, Error>| {
-        match read {
-            Ok(right) => assert!(right),
-            Err(_) => failed = true,
-        };
+    let mut check = |read: Result<bool, Error>| match read {
+        Ok(right) => assert!(right),
+        Err(_) => failed = true,
     };
     for (key, entries) in records {
         check(get(&file, key).map(|shown| shown == *entries));

@@ -39,7 +39,7 @@ fn golden(compression: Compression) -> (Records, Vec<Range>, Settings) {
 struct Append;
 
 impl ats_store::MergeOperator for Append {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "append"
     }
 

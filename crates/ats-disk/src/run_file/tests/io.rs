@@ -212,7 +212,7 @@ fn every_error_of_the_system_is_told() {
             .map(|meta| (memory, meta))
     };
     let is_io = |error: Error| matches!(error, Error::Io { .. });
-    let calls = (0..).find(|&calls| match write(Some(calls)) {
+    let calls = (0..1000).find(|&calls| match write(Some(calls)) {
         Ok(_) => true,
         Err(error) => {
             assert!(is_io(error));
@@ -237,7 +237,7 @@ fn every_error_of_the_system_is_told() {
         walked?;
         file.verify()
     };
-    let calls = (0..).find(|&calls| match read(Some(calls)) {
+    let calls = (0..1000).find(|&calls| match read(Some(calls)) {
         Ok(()) => true,
         Err(error) => {
             assert!(is_io(error));

@@ -58,8 +58,8 @@ fn any_settings() -> impl Strategy<Value = Settings> {
             Compression::None
         };
         let options = Options {
-            false_positives,
             compression,
+            false_positives,
             ..options(block_bytes)
         };
         with_parts(part_bytes, &options)

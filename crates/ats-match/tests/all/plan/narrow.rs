@@ -232,6 +232,7 @@ fn connectives() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn parts_of_keys() {
     for (head, guards, ranges) in [
         (

@@ -575,12 +575,12 @@ fn has_map(term: &Term) -> bool {
 /// Generates numbers of which many are equal to others.
 fn number() -> BoxedStrategy<Term> {
     prop_oneof![
-        select(vec![0.0, -0.0, 1.0, 9007199254740992.0, 1e20]).prop_map(float),
+        select(vec![0.0, -0.0, 1.0, 9_007_199_254_740_992.0, 1e20]).prop_map(float),
         select(vec![
             0,
             1,
-            9007199254740992,
-            9007199254740993,
+            9_007_199_254_740_992,
+            9_007_199_254_740_993,
             10i128.pow(20)
         ])
         .prop_map(Term::from),

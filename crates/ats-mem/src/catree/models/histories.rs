@@ -49,7 +49,9 @@ fn old_queries_meet_a_page_that_is_appended() {
         quietly(|| {
             see_history(&tree, &queries);
             let queries = std::sync::Arc::into_inner(queries).expect("the thread has ended");
-            queries.into_iter().for_each(|query| tree.end(query));
+            for query in queries {
+                tree.end(query);
+            }
         });
         all_is_cut(&tree);
         assert_eq!(pairs(&tree, When::NOW), [(2, 101), (6, 6)]);
@@ -79,7 +81,9 @@ fn old_queries_meet_a_history_that_is_passed_over() {
         quietly(|| {
             see_history(&tree, &queries);
             let queries = std::sync::Arc::into_inner(queries).expect("the thread has ended");
-            queries.into_iter().for_each(|query| tree.end(query));
+            for query in queries {
+                tree.end(query);
+            }
         });
         all_is_cut(&tree);
         let last = 2 * PAGE as u64 + 1;
@@ -108,7 +112,9 @@ fn a_page_is_appended_beside_a_history_that_is_passed_over() {
         );
         quietly(|| {
             see_history(&tree, &queries[..2 * PAGE + 1]);
-            queries.into_iter().for_each(|query| tree.end(query));
+            for query in queries {
+                tree.end(query);
+            }
         });
         all_is_cut(&tree);
         assert_eq!(pairs(&tree, When::NOW), [(2, 101), (6, 6)]);

@@ -34,7 +34,7 @@ fn disk_destroy<'e>(env: Env<'e>, [directory]: [VmTerm<'e>; 1]) -> NifResult<'e>
 }
 
 /// Builds `ok`, or `{error, source | target | earlier, Cause, Text}`.
-pub(super) fn side_result_term<'e>(env: Env<'e>, done: Result<(), (Side, Failure)>) -> VmWord<'e> {
+pub(super) fn side_result_term(env: Env<'_>, done: Result<(), (Side, Failure)>) -> VmWord<'_> {
     let Err((side, failure)) = done else {
         return KnownAtom::Ok.word();
     };

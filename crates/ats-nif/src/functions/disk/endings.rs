@@ -26,9 +26,9 @@ pub(super) fn end_moments(env: Env<'_>, opened: &Arc<OpenTable>, guard: &Guard) 
             continue;
         }
         if shared.moment.is_some() {
-            end_moment(shared, guard)
+            end_moment(shared, guard);
         } else {
-            has_walks |= shared.has_living_owner(env)
+            has_walks |= shared.has_living_owner(env);
         }
     }
     has_walks

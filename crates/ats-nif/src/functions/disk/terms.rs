@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Reads a path from a binary.
-pub(super) fn path<'e>(directory: VmTerm<'e>) -> Result<&'e Path, KnownAtom> {
+pub(super) fn path(directory: VmTerm<'_>) -> Result<&Path, KnownAtom> {
     let bytes = directory.as_bytes().ok_or(KnownAtom::None)?;
     Ok(Path::new(OsStr::from_bytes(bytes)))
 }
@@ -26,7 +26,7 @@ pub(super) fn failure_term<'e>(env: Env<'e>, failure: &Failure) -> VmWord<'e> {
 }
 
 /// Builds `ok`, or the failure.
-pub(super) fn result_term<'e>(env: Env<'e>, done: Result<(), Failure>) -> VmWord<'e> {
+pub(super) fn result_term(env: Env<'_>, done: Result<(), Failure>) -> VmWord<'_> {
     match done {
         Ok(()) => KnownAtom::Ok.word(),
         Err(failure) => failure_term(env, &failure),
@@ -50,7 +50,7 @@ pub(super) fn size(term: VmTerm<'_>) -> Option<usize> {
 }
 
 /// Reads the value for a key, or `None` for `missing`.
-pub(super) fn value_bytes<'e>(value: VmTerm<'e>) -> Result<Option<&'e [u8]>, KnownAtom> {
+pub(super) fn value_bytes(value: VmTerm<'_>) -> Result<Option<&[u8]>, KnownAtom> {
     if KnownAtom::Missing.is(value.word()) {
         Ok(None)
     } else {

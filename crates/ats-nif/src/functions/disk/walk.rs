@@ -276,7 +276,7 @@ fn disk_key<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
 }
 
 /// Reads a key as encoded in the store; `None` for `none`.
-fn bound_bytes<'e>(bound: VmTerm<'e>) -> Result<Option<&'e [u8]>, KnownAtom> {
+fn bound_bytes(bound: VmTerm<'_>) -> Result<Option<&[u8]>, KnownAtom> {
     if KnownAtom::None.is(bound.word()) {
         Ok(None)
     } else {

@@ -156,9 +156,9 @@ impl Packer {
             }
             BITS => {
                 if n.is_multiple_of(8) {
-                    self.write_count(code::BINARY, n / 8)
+                    self.write_count(code::BINARY, n / 8);
                 } else {
-                    self.write_count(code::BITS, n)
+                    self.write_count(code::BITS, n);
                 }
                 self.bytes
                     .extend_from_slice(bytes_of(content, n.div_ceil(8)));

@@ -159,6 +159,15 @@ impl<K: Key, V: Value> DiskSnapshot<K, V> {
     }
 }
 
+impl<K: Key, V: Value> IntoIterator for &DiskSnapshot<K, V> {
+    type Item = Result<(K, V), Error>;
+    type IntoIter = DiskIter<K, V>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
 impl<K, V> fmt::Debug for DiskSnapshot<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DiskSnapshot").finish_non_exhaustive()

@@ -132,7 +132,9 @@ impl Key for u8 {
             Some(text) => bytes.push_text(text),
             None => {
                 let mut text = KeyBytes::default();
-                keys.iter().for_each(|key| key.encode(&mut text));
+                for key in keys {
+                    key.encode(&mut text);
+                }
                 bytes.push_text(text.as_slice());
             }
         }

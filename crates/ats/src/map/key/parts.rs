@@ -44,7 +44,9 @@ impl<K: Key, Q: AsKey<K>, const N: usize> AsKey<Vec<K>> for [Q; N] {
 
 impl<K, Q: AsKey<K>, const N: usize> AsKey<[K; N]> for [Q; N] {
     fn encode(&self, bytes: &mut KeyBytes) {
-        self.iter().for_each(|value| value.encode(bytes));
+        for value in self {
+            value.encode(bytes);
+        }
     }
 
     fn is_proven(&self) -> bool {

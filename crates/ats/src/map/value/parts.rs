@@ -30,7 +30,9 @@ impl<V: Value> Value for Option<V> {
 
 impl<V: Value, W: AsValue<V>, const N: usize> AsValue<[V; N]> for [W; N] {
     fn encode(&self, bytes: &mut ValueBytes) {
-        self.iter().for_each(|value| bytes.push_part(value));
+        for value in self {
+            bytes.push_part(value);
+        }
     }
 
     fn is_proven(&self) -> bool {

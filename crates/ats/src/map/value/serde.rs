@@ -62,9 +62,9 @@ fn write<T: Serialize + DeserializeOwned>(value: &T, bytes: &mut ValueBytes) -> 
 fn is_permuted(one: &[u8], other: &[u8]) -> bool {
     let counts = |bytes: &[u8]| {
         let mut counts = [0_u64; 256];
-        bytes
-            .iter()
-            .for_each(|byte| counts[usize::from(*byte)] += 1);
+        for byte in bytes {
+            counts[usize::from(*byte)] += 1;
+        }
         counts
     };
     one == other || (one.len() == other.len() && counts(one) == counts(other))

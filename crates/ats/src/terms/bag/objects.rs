@@ -219,7 +219,7 @@ impl Rules {
         let Buffers { list, unpacked, .. } = buffers;
         list.start();
         let (mut is_kept, mut is_deleted) = (false, false);
-        for object in objects.iter() {
+        for object in objects {
             if image_eq(unpacked.object(object), unwanted, self.zeros) {
                 is_deleted = true;
             } else {

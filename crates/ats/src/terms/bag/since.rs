@@ -41,7 +41,7 @@ impl Rules {
             (Objects::List(then), Objects::Large(now)) => {
                 let (mut places, mut unpacked) = (Vec::new(), UnpackBuffer::new());
                 let mut draft = now.draft(self, buffers);
-                for wanted in then.iter() {
+                for wanted in then {
                     let object = unpacked.object(wanted);
                     let hash = draft.hash(object);
                     let place = draft

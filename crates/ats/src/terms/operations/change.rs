@@ -178,7 +178,7 @@ impl<H: Host> Table<H> {
                             std::mem::swap(image, second);
                             Becomes::New { counter: None }
                         }
-                        becomes => becomes,
+                        becomes @ Becomes::New { .. } => becomes,
                     })
                 }
                 None => Ok(Becomes::Same),

@@ -36,7 +36,7 @@ impl<H: Host> Table<H> {
     /// # Errors
     /// [`Error::TooLarge`] if the key is larger than the workspace's [limit](Workspace::limit);
     /// [`Error::Busy`]; [`Error::Storage`].
-    pub fn delete<'t>(&self, key: H::Term<'t>, work: &mut Workspace<H>) -> Result<(), Error> {
+    pub fn delete(&self, key: H::Term<'_>, work: &mut Workspace<H>) -> Result<(), Error> {
         let work = work.lend();
         self.make_key(key, work)?;
         let guard = ats_sync::pin();
@@ -67,9 +67,9 @@ impl<H: Host> Table<H> {
     /// # Errors
     /// [`Error::TooLarge`] if the objects exceed the limit; then they stay. [`Error::Busy`];
     /// [`Error::Storage`].
-    pub fn take<'g, 't>(
+    pub fn take<'g>(
         &'g self,
-        key: H::Term<'t>,
+        key: H::Term<'_>,
         work: &mut Workspace<H>,
         guard: &'g Guard,
     ) -> Result<Option<LookupResult<'g, H>>, Error> {
@@ -189,11 +189,7 @@ impl<H: Host> Table<H> {
     /// [`Error::NotATuple`] and [`Error::NoKey`] if the term is not an object of the table;
     /// [`Error::TooLarge`] if it exceeds the workspace's [limit](Workspace::limit);
     /// [`Error::Busy`]; [`Error::Storage`].
-    pub fn delete_object<'t>(
-        &self,
-        object: H::Term<'t>,
-        work: &mut Workspace<H>,
-    ) -> Result<(), Error> {
+    pub fn delete_object(&self, object: H::Term<'_>, work: &mut Workspace<H>) -> Result<(), Error> {
         self.delete_object_if_few(object, usize::MAX, work)
             .map(|_| ())
     }
@@ -204,9 +200,9 @@ impl<H: Host> Table<H> {
     ///
     /// # Errors
     /// The errors of [`delete_object`](Table::delete_object).
-    pub fn delete_object_if_few<'t>(
+    pub fn delete_object_if_few(
         &self,
-        object: H::Term<'t>,
+        object: H::Term<'_>,
         most: usize,
         work: &mut Workspace<H>,
     ) -> Result<bool, Error> {

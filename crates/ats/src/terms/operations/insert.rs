@@ -56,7 +56,7 @@ impl<H: Host> Table<H> {
     /// [`Error::NotATuple`] and [`Error::NoKey`] if the term is not an object of the table;
     /// [`Error::TooLarge`] if it exceeds the workspace's [limit](Workspace::limit);
     /// [`Error::Busy`]; [`Error::Storage`]. A failed call changes nothing.
-    pub fn insert<'t>(&self, object: H::Term<'t>, work: &mut Workspace<H>) -> Result<(), Error> {
+    pub fn insert(&self, object: H::Term<'_>, work: &mut Workspace<H>) -> Result<(), Error> {
         let work = work.lend();
         let done = self.insert_if(object, work, ExistingKey::Accepted);
         done.map(|_| ())
@@ -78,11 +78,7 @@ impl<H: Host> Table<H> {
     ///
     /// # Errors
     /// The errors of [`insert`](Table::insert).
-    pub fn insert_new<'t>(
-        &self,
-        object: H::Term<'t>,
-        work: &mut Workspace<H>,
-    ) -> Result<bool, Error> {
+    pub fn insert_new(&self, object: H::Term<'_>, work: &mut Workspace<H>) -> Result<bool, Error> {
         let work = work.lend();
         self.insert_if(object, work, ExistingKey::Refused)
     }
@@ -105,9 +101,9 @@ impl<H: Host> Table<H> {
             }
         };
         if is_bag {
-            work.tidy()
+            work.tidy();
         } else {
-            work.tidy_object()
+            work.tidy_object();
         }
         done
     }

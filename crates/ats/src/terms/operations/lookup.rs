@@ -41,9 +41,9 @@ impl<H: Host> Table<H> {
     /// # Errors
     /// [`Error::Storage`] if a store of bytes cannot read.
     #[inline]
-    pub fn lookup<'g, 't>(
+    pub fn lookup<'g>(
         &'g self,
-        key: H::Term<'t>,
+        key: H::Term<'_>,
         work: &mut Workspace<H>,
         guard: &'g Guard,
     ) -> Result<Option<LookupResult<'g, H>>, Error> {
@@ -61,9 +61,9 @@ impl<H: Host> Table<H> {
     /// # Errors
     /// [`Error::TooLarge`] if the key exceeds the limit; the errors of [`lookup`](Table::lookup).
     #[inline]
-    pub fn lookup_within<'g, 't>(
+    pub fn lookup_within<'g>(
         &'g self,
-        key: H::Term<'t>,
+        key: H::Term<'_>,
         work: &mut Workspace<H>,
         guard: &'g Guard,
     ) -> Result<Option<LookupResult<'g, H>>, Error> {

@@ -106,9 +106,9 @@ impl<H: Host> Table<H> {
     /// is not of the kind of the merge; [`Error::SystemLimit`]; [`Error::TooLarge`] if the object
     /// would be larger than the workspace's [limit](Workspace::limit); [`Error::Busy`];
     /// [`Error::Storage`].
-    pub fn merge<'t, R>(
+    pub fn merge<R>(
         &self,
-        merging: Merging<'_, H::Term<'t>>,
+        merging: Merging<'_, H::Term<'_>>,
         work: &mut Workspace<H>,
         read: impl Fn(MergedValue<'_, H>) -> R,
     ) -> Result<R, Error> {

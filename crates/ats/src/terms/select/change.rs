@@ -277,6 +277,10 @@ impl<H: Host> Table<H> {
     }
 
     /// Changes the objects of a candidate that still qualify. Returns their number.
+    #[expect(
+        clippy::too_many_lines,
+        reason = "both kinds of tables share the state"
+    )]
     fn change<E: Environment>(
         &self,
         action: Action,

@@ -24,7 +24,7 @@ pub(crate) struct Append {
 }
 
 impl MergeOperator for Append {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "append"
     }
 
@@ -122,7 +122,7 @@ impl Affine {
 }
 
 impl MergeOperator for Affine {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "affine"
     }
 
@@ -148,7 +148,7 @@ impl MergeOperator for Affine {
 pub(crate) struct Panicking;
 
 impl MergeOperator for Panicking {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "panicking"
     }
 
@@ -179,7 +179,7 @@ impl Sum {
 }
 
 impl MergeOperator for Sum {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "sum"
     }
 

@@ -295,12 +295,11 @@ impl<'w, 'a> Parts<'w, 'a> {
         value.serialize(&mut *self.writer)
     }
 
-    fn finish(self) -> Result<(), Error> {
+    fn finish(self) {
         self.writer.end();
         if self.is_variant {
             self.writer.end();
         }
-        Ok(())
     }
 }
 
@@ -315,7 +314,8 @@ macro_rules! sequences {
             }
 
             fn end(self) -> Result<(), Error> {
-                self.finish()
+                self.finish();
+                Ok(())
             }
         }
     )*};
@@ -344,7 +344,8 @@ macro_rules! structs {
             }
 
             fn end(self) -> Result<(), Error> {
-                self.finish()
+                self.finish();
+                Ok(())
             }
         }
     )*};
@@ -365,6 +366,7 @@ impl ser::SerializeMap for Parts<'_, '_> {
     }
 
     fn end(self) -> Result<(), Error> {
-        self.finish()
+        self.finish();
+        Ok(())
     }
 }
