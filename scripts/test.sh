@@ -409,7 +409,7 @@ for part; do
         deep)
             programs="models $programs stops schedules counts"
             suites="$suites built long users"
-            nodes="built ra cluster mnesia programs otp otp27 musl report"
+            nodes="built ra cluster mnesia otp27 programs otp musl report"
             alone="built timing"
             ;;
         check) suites="check $suites" ;;
