@@ -16,7 +16,8 @@ FIRST='Of As To For That Those It Its None What Whatever Where In By With This T
 Whose Which How When Whether If While At From On So There Here Not No'
 
 # Old words, and the terms of the field that replace them.
-GONE='doomed:obsolete lull:idle politely:non-blocking restless:stress planted:injected bell:wake-up'
+GONE='doomed:obsolete lull:idle politely:non-blocking restless:stress planted:injected bell:wake-up
+cutting:reclaiming'
 
 # ----- files -----
 

@@ -708,13 +708,13 @@ tab2list(Table) ->
 %% '''
 -spec foldl(fun((Object :: tuple(), Acc) -> Acc), Acc, table()) -> Acc.
 foldl(Function, Acc, Table) ->
-    case ?WITH_ERROR_INFO(ats_moment:begin_fold(Table), [Function, Acc, Table]) of
+    case ?WITH_ERROR_INFO(ats_snapshot:begin_fold(Table), [Function, Acc, Table]) of
         {few, Objects} ->
             fold_list(Function, Acc, Objects);
         {reading, Reading} ->
-            Source = ats_moment:source(Reading),
+            Source = ats_snapshot:source(Reading),
             try fold_forwards(Function, Acc, Source, chunk(Source, start))
-            after ats_moment:end_reading(Reading)
+            after ats_snapshot:end_reading(Reading)
             end
     end.
 
@@ -729,10 +729,10 @@ foldl(Function, Acc, Table) ->
 %% '''
 -spec foldr(fun((Object :: tuple(), Acc) -> Acc), Acc, table()) -> Acc.
 foldr(Function, Acc, Table) ->
-    Reading = ?WITH_ERROR_INFO(ats_moment:begin_reading(Table), [Function, Acc, Table]),
-    Source = ats_moment:source(Reading),
+    Reading = ?WITH_ERROR_INFO(ats_snapshot:begin_reading(Table), [Function, Acc, Table]),
+    Source = ats_snapshot:source(Reading),
     try fold_backwards(Function, Acc, Source, last_lookup(Source))
-    after ats_moment:end_reading(Reading)
+    after ats_snapshot:end_reading(Reading)
     end.
 
 %%--------------------------------------------------------------------------------------------
@@ -742,7 +742,7 @@ foldr(Function, Acc, Table) ->
 %% @equiv snapshot(Table, [])
 -spec snapshot(table()) -> snapshot().
 snapshot(Table) ->
-    ?WITH_ERROR_INFO(ats_moment:make(Table, []), [Table]).
+    ?WITH_ERROR_INFO(ats_snapshot:make(Table, []), [Table]).
 
 %% @doc Returns a snapshot: a read-only table with the objects that this one has at one moment
 %% between the begin and the end of the call. The call takes as long for a large table as for a
@@ -781,7 +781,7 @@ snapshot(Table) ->
 %% '''
 -spec snapshot(table(), [snapshot_option()]) -> snapshot().
 snapshot(Table, Options) ->
-    ?WITH_ERROR_INFO(ats_moment:make(Table, Options), [Table, Options]).
+    ?WITH_ERROR_INFO(ats_snapshot:make(Table, Options), [Table, Options]).
 
 %% @doc Ends a snapshot, whichever process has made it. Memory that is held back for it alone is
 %% freed at once. A snapshot that has ended otherwise may be released, too. A second call fails with
@@ -798,7 +798,7 @@ snapshot(Table, Options) ->
 %% '''
 -spec release(snapshot()) -> true.
 release(Snapshot) ->
-    ?WITH_ERROR_INFO(ats_moment:release(Snapshot), [Snapshot]).
+    ?WITH_ERROR_INFO(ats_snapshot:release(Snapshot), [Snapshot]).
 
 %% @doc Returns the differences between two snapshots of a table as a list. See {@link diff/4}.
 %%
@@ -815,7 +815,7 @@ release(Snapshot) ->
 -spec diff(First :: snapshot(), Second :: snapshot()) -> [difference()].
 diff(First, Second) ->
     Collect = fun(Difference, All) -> [Difference | All] end,
-    ?WITH_ERROR_INFO(lists:reverse(ats_moment:diff(First, Second, Collect, [])), [First, Second]).
+    ?WITH_ERROR_INFO(lists:reverse(ats_snapshot:diff(First, Second, Collect, [])), [First, Second]).
 
 %% @doc Folds a function over the differences between two snapshots of a table: the changes that
 %% turn the first, which is the older one, into the second. The function is called with `{insert,
@@ -836,7 +836,8 @@ diff(First, Second) ->
 %% '''
 -spec diff(First :: snapshot(), Second :: snapshot(), fun((difference(), Acc) -> Acc), Acc) -> Acc.
 diff(First, Second, Function, Acc) ->
-    ?WITH_ERROR_INFO(ats_moment:diff(First, Second, Function, Acc), [First, Second, Function, Acc]).
+    ?WITH_ERROR_INFO(ats_snapshot:diff(First, Second, Function, Acc),
+                     [First, Second, Function, Acc]).
 
 %% @doc Writes the objects that a table has at one moment to a directory, as a table of `dats' of
 %% the same type. Returns when the copy is on disk. The directory must not exist, nor be below that
@@ -1517,7 +1518,7 @@ to_dets(Table, DetsTable) ->
 %% @equiv table(Table, [])
 -spec table(table()) -> qlc:query_handle().
 table(Table) ->
-    ?WITH_ERROR_INFO(ats_qlc:table_of_moment(?MODULE, Table, identifier(Table), []), [Table]).
+    ?WITH_ERROR_INFO(ats_qlc:table_of_snapshot(?MODULE, Table, identifier(Table), []), [Table]).
 
 %% @doc Makes a table a source of queries of `qlc'.
 %%
@@ -1548,7 +1549,7 @@ table(Table) ->
 %% '''
 -spec table(table(), ats_qlc:option() | [ats_qlc:option()]) -> qlc:query_handle().
 table(Table, Options) ->
-    ?WITH_ERROR_INFO(ats_qlc:table_of_moment(?MODULE, Table, identifier(Table), Options),
+    ?WITH_ERROR_INFO(ats_qlc:table_of_snapshot(?MODULE, Table, identifier(Table), Options),
                      [Table, Options]).
 
 %% @doc Prints a list of all tables.

@@ -173,7 +173,7 @@ messages(Facade, Function, [Table | Arguments], Cause) ->
 %% Returns the text for a table that is a snapshot which has ended, if it is one.
 -spec ended(term(), message()) -> message().
 ended(Table, Otherwise) ->
-    case ats_nif:moment_state(Table) of
+    case ats_nif:snapshot_state(Table) of
         Why when is_atom(Why), Why =/= none -> table(Table, {snapshot_ended, Why});
         _ -> Otherwise
     end.

@@ -51,7 +51,7 @@ item(snapshots, Table) ->
               evicted => Evicted}
     end;
 item(Item, Table) when Item =:= snapshot_of; Item =:= age ->
-    of_snapshot(Item, ats_nif:moment_state(Table));
+    of_snapshot(Item, ats_nif:snapshot_state(Table));
 item(Item, Table) ->
     case ats_nif:info(Table) of
         undefined -> undefined;

@@ -36,9 +36,9 @@
 -export([disk_program/1, disk_operand/4, disk_pending/1, disk_resolve/2, disk_record/2]).
 -export([disk_replace/5, disk_take_noted/2, disk_watch/2, disk_gate/2, disk_set_program/3]).
 -export([disk_stage/1, disk_exchange/2, disk_take_all/1]).
--export([snapshot/2, snapshots/1, moment_state/1, release/1, changed_keys/2, differences/4]).
--export([table_of_moment/1, end_when_freed/1]).
--export([disk_moment/2, disk_moments/1, disk_diff/3]).
+-export([snapshot/2, snapshots/1, snapshot_state/1, release/1, changed_keys/2, differences/4]).
+-export([table_of_snapshot/1, end_when_freed/1]).
+-export([hold_disk_snapshot/2, held_disk_snapshots/1, disk_diff/3]).
 -export([disk_destroy/1, disk_rename/2, disk_copy/2, disk_repair/2]).
 
 -nifs([new/2, delete/1, delete/2, delete_object/2, delete_all_objects/1]).
@@ -66,9 +66,9 @@
 -nifs([disk_program/1, disk_operand/4, disk_pending/1, disk_resolve/2, disk_record/2]).
 -nifs([disk_replace/5, disk_take_noted/2, disk_watch/2, disk_gate/2, disk_set_program/3]).
 -nifs([disk_stage/1, disk_exchange/2, disk_take_all/1]).
--nifs([snapshot/2, snapshots/1, moment_state/1, release/1, changed_keys/2, differences/4]).
--nifs([table_of_moment/1, end_when_freed/1]).
--nifs([disk_moment/2, disk_moments/1, disk_diff/3]).
+-nifs([snapshot/2, snapshots/1, snapshot_state/1, release/1, changed_keys/2, differences/4]).
+-nifs([table_of_snapshot/1, end_when_freed/1]).
+-nifs([hold_disk_snapshot/2, held_disk_snapshots/1, disk_diff/3]).
 -nifs([disk_destroy/1, disk_rename/2, disk_copy/2, disk_repair/2]).
 
 %% Only in the build for tests.
@@ -518,13 +518,13 @@ snapshots(_Table) -> ?NOT_LOADED.
 
 %% Returns the table, the owner and the age in milliseconds of a snapshot that a program holds, or
 %% why it has ended; `none' if the term is no such snapshot.
--spec moment_state(term()) ->
+-spec snapshot_state(term()) ->
           {disk | memory, ats:tid(), Owner :: pid(), Age :: non_neg_integer()} | none | ending().
-moment_state(_Term) -> ?NOT_LOADED.
+snapshot_state(_Term) -> ?NOT_LOADED.
 
 %% Returns the table of which a query reads a moment; `none' if the term is no moment.
--spec table_of_moment(ats:tid()) -> ats:tid() | none.
-table_of_moment(_Moment) -> ?NOT_LOADED.
+-spec table_of_snapshot(ats:tid()) -> ats:tid() | none.
+table_of_snapshot(_Moment) -> ?NOT_LOADED.
 
 -spec release(Snapshot :: ats:tid()) -> true.
 release(_Snapshot) -> ?NOT_LOADED.
@@ -539,15 +539,15 @@ changed_keys(_First, _Second) -> ?NOT_LOADED.
 differences(_First, _Second, _Keys, _From) -> ?NOT_LOADED.
 
 %% Makes a snapshot that the caller holds, as a table that each process may read.
--spec disk_moment(ats:tid(), MaxAge :: default | pos_integer()) -> ats:tid().
-disk_moment(_Table, _MaxAge) -> ?NOT_LOADED.
+-spec hold_disk_snapshot(ats:tid(), MaxAge :: default | pos_integer()) -> ats:tid().
+hold_disk_snapshot(_Table, _MaxAge) -> ?NOT_LOADED.
 
 %% Returns the number of such snapshots of a table, the age of the oldest in milliseconds, the bytes
 %% in memory and of files that only they read, and the number of those that bounds have ended.
--spec disk_moments(ats:tid()) ->
+-spec held_disk_snapshots(ats:tid()) ->
           {Number :: non_neg_integer(), Oldest :: non_neg_integer(), Memory :: non_neg_integer(),
            FileBytes :: non_neg_integer(), Evicted :: non_neg_integer()}.
-disk_moments(_Table) -> ?NOT_LOADED.
+held_disk_snapshots(_Table) -> ?NOT_LOADED.
 
 %% Returns the objects of some keys that two such snapshots have differently: as the external term
 %% format of a list of pairs of lists.

@@ -10,7 +10,7 @@
 %% @doc Writes the objects that a table has at one moment to a directory, which must not be there.
 -spec make(ats:table(), file:name_all()) -> ok | {error, dats:reason()}.
 make(Table, Directory) ->
-    ats_moment:read(Table, fun(Source) -> write(Source, Directory) end).
+    ats_snapshot:read(Table, fun(Source) -> write(Source, Directory) end).
 
 -spec write(ats:table(), file:name_all()) -> ok | {error, dats:reason()}.
 write(Source, Directory) ->

@@ -12,7 +12,7 @@
 all(Name) ->
     case ats_disk_tables:options(Name) of
         undefined ->
-            case ats_nif:moment_state(Name) of
+            case ats_nif:snapshot_state(Name) of
                 {disk, _Table, _Owner, _Age} ->
                     unless_ended(Name, fun() -> [{Item, item(Item, Name)} || Item <- ?OF_SNAPSHOT]
                                        end);
@@ -26,7 +26,7 @@ all(Name) ->
 item(Item, Name) ->
     case ats_disk_tables:options(Name) of
         undefined ->
-            case ats_nif:moment_state(Name) of
+            case ats_nif:snapshot_state(Name) of
                 {disk, _Table, _Owner, _Age} = Moment ->
                     unless_ended(Name, fun() -> item_of_snapshot(Item, Name, Moment) end);
                 _ -> undefined
@@ -41,7 +41,7 @@ unless_ended(Snapshot, Describe) ->
     Described = try Describe()
                 catch error:{ats_error, Cause} -> {refused, Cause}
                 end,
-    case {ats_nif:moment_state(Snapshot), Described} of
+    case {ats_nif:snapshot_state(Snapshot), Described} of
         {{disk, _Table, _Owner, _Age}, {refused, Refusal}} ->
             erlang:error({ats_error, Refusal});
         {{disk, _Table, _Owner, _Age}, _} ->
@@ -90,7 +90,7 @@ item(snapshot_memory, _Name, #{snapshot_memory := Bytes}) ->
     Bytes;
 item(snapshots, Name, _Options) ->
     {Number, Oldest, Memory, FileBytes, Evicted} =
-        ats_nif:disk_moments(ats_disk_tables:find(Name)),
+        ats_nif:held_disk_snapshots(ats_disk_tables:find(Name)),
     #{number => Number, oldest => Oldest, memory => Memory, file_size => FileBytes,
       evicted => Evicted};
 item(users, Name, _Options) ->

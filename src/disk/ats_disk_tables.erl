@@ -114,7 +114,7 @@ find(Name) ->
 
 -spec find_snapshot(term()) -> ats:tid().
 find_snapshot(Term) ->
-    case ats_nif:moment_state(Term) of
+    case ats_nif:snapshot_state(Term) of
         none -> erlang:error({ats_error, id});
         {disk, _Table, _Owner, _Age} -> Term;
         {memory, _Table, _Owner, _Age} -> erlang:error({ats_error, id});
@@ -152,7 +152,7 @@ options(Name) ->
 directory(Name) ->
     case options(Name) of
         undefined ->
-            case ats_nif:moment_state(Name) of
+            case ats_nif:snapshot_state(Name) of
                 {disk, Table, _Owner, _Age} -> directory_of(name(Table));
                 _ -> undefined
             end;

@@ -54,11 +54,11 @@ is_fixed(Table) ->
 
 -spec in_unfixed(ats:tid(), source(), progress()) -> ok | {error, term()}.
 in_unfixed(Table, {ats, Source}, Progress) ->
-    Reading = try ats_moment:begin_reading(Source)
+    Reading = try ats_snapshot:begin_reading(Source)
               catch error:{ats_error, _Cause} -> erlang:error({ats_error, source})
               end,
-    try in_from(Table, {ats, ats_moment:source(Reading)}, Progress)
-    after ats_moment:end_reading(Reading)
+    try in_from(Table, {ats, ats_snapshot:source(Reading)}, Progress)
+    after ats_snapshot:end_reading(Reading)
     end;
 in_unfixed(Table, {Module, Named}, Progress) ->
     Source = identifier(Module, Named),

@@ -25,7 +25,7 @@ each(Function, Acc, [Object | Objects]) -> each(Function, Function(Object, Acc),
 %% @doc Folds a function over lists of objects, some of which may be empty.
 -spec fold_chunks(fun(([tuple()], Acc) -> Acc), Acc, ats:tid(), up | down) -> Acc.
 fold_chunks(Function, Acc, Table, Direction) ->
-    ats_disk_snapshot:of_table(
+    ats_disk_reading:of_table(
       Table, fun(Snapshot) -> chunks(Function, Acc, Snapshot, Direction, start) end).
 
 -spec chunks(fun(([tuple()], Acc) -> Acc), Acc, ats:tid(), up | down, start | (Key :: binary())) ->
@@ -46,7 +46,7 @@ chunks(Function, Before, Snapshot, Direction, Last) ->
 %% @doc Returns all objects, those of one key oldest first.
 -spec list(ats:tid()) -> [tuple()].
 list(Table) ->
-    ats_disk_snapshot:of_table(Table, fun list_of/1).
+    ats_disk_reading:of_table(Table, fun list_of/1).
 
 -spec list_of(ats:tid()) -> [tuple()].
 list_of(Snapshot) ->
@@ -103,7 +103,7 @@ skip(Snapshot, From, To, Direction, Left, Passed) ->
 -spec chunk(ats:tid(), up | down, start | (Key :: binary())) ->
           {done | more, Objects :: binary(), Last :: start | (Key :: binary())}.
 chunk(Table, Direction, Last) ->
-    ats_disk_snapshot:of_table(Table, fun(Snapshot) -> chunk_in(Snapshot, Direction, Last) end).
+    ats_disk_reading:of_table(Table, fun(Snapshot) -> chunk_in(Snapshot, Direction, Last) end).
 
 -spec chunk_in(ats:tid(), up | down, start | binary()) ->
           {done | more, binary(), start | binary()}.
@@ -126,7 +126,7 @@ step(Table, Direction, From) ->
                   {Type, _, _} when Type =:= set; Type =:= bag; Type =:= duplicate_bag -> up;
                   _ -> Direction
               end,
-    ats_disk_snapshot:of_table(
+    ats_disk_reading:of_table(
       Table, fun(Snapshot) -> step_in(Snapshot, InOrder, place(Snapshot, From)) end).
 
 -spec place(ats:tid(), start | {behind, term()}) -> start | binary().

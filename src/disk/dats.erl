@@ -117,7 +117,7 @@
 -define(OTHERWISE(Call, Name, Arguments, Cause, Failed),
         try Call
         catch error:{ats_error, Cause} ->
-                case ats_disk_moment:failure(Cause, Name) of
+                case ats_disk_snapshot:failure(Cause, Name) of
                     {refused, FilesRefusal} ->
                         erlang:error(ats_errors:reason(FilesRefusal), Arguments,
                                      ats_errors:options(FilesRefusal));
@@ -1124,7 +1124,7 @@ select_reverse(Continuation) ->
 %% '''
 -spec select_count(tab_name(), ats:match_spec()) -> non_neg_integer() | {error, reason()}.
 select_count(Name, MatchSpec) ->
-    ?ANSWER(ats_disk_snapshot:of_table(
+    ?ANSWER(ats_disk_reading:of_table(
               ?TABLE(Name), fun(Snapshot) -> ats_select:count(Snapshot, MatchSpec) end),
             Name, [Name, MatchSpec]).
 
@@ -1256,7 +1256,7 @@ pattern(_Pattern, Body) -> [{'_', [false], Body}].
 list(_Name, [], _Direction) ->
     erlang:error({ats_error, none});
 list(Name, MatchSpec, Direction) ->
-    ats_disk_snapshot:of_table(
+    ats_disk_reading:of_table(
       ?TABLE(Name), fun(Snapshot) -> ats_select:list(Snapshot, MatchSpec, Direction) end).
 
 -spec chunk(tab_name(), what(), ats:match_spec(), up | down, pos_integer() | default) ->
@@ -1415,7 +1415,7 @@ range_count(Name, Low, High, Bounds) ->
 -spec count_range(ats:tid(), term(), term(), [ats:range_bound()]) -> non_neg_integer().
 count_range(Table, Low, High, Bounds) ->
     {From, To} = ats_range:cuts(Table, Low, High, Bounds),
-    ats_disk_snapshot:of_table(
+    ats_disk_reading:of_table(
       Table, fun(Snapshot) -> ats_disk_walk:count(Snapshot, From, To) end).
 
 %% @equiv range_delete(Name, Low, High, [])
@@ -1471,13 +1471,13 @@ range_fold(Function, Acc, Name, Low, High, Options) ->
 -spec fold_range(fun((term(), Acc) -> Acc), Acc, tab_name(), term(), term(),
                  [ats:range_option()]) -> Acc.
 fold_range(Function, Acc, Name, Low, High, Options) ->
-    ats_disk_snapshot:of_table(
+    ats_disk_reading:of_table(
       ?TABLE(Name),
       fun(Snapshot) -> ats_range:fold(Function, Acc, Snapshot, Low, High, Options) end).
 
 -spec read_range(tab_name(), fun((ats:tid()) -> Answer)) -> Answer.
 read_range(Name, Read) ->
-    ats_disk_snapshot:of_table(?TABLE(Name), Read).
+    ats_disk_reading:of_table(?TABLE(Name), Read).
 
 %% Reads a range of a snapshot; with a limit, a chunk whose continuation goes on in the table
 %% itself.
@@ -1502,7 +1502,7 @@ read_range(Name, Options, Read) ->
 %% ''''
 -spec rank(tab_name(), Key :: term()) -> non_neg_integer() | {error, reason()}.
 rank(Name, Key) ->
-    ?ANSWER(ats_disk_snapshot:of_table(
+    ?ANSWER(ats_disk_reading:of_table(
               ?TABLE(Name),
               fun(Snapshot) -> ats_disk_walk:count(Snapshot, none, {before, Key}) end),
             Name, [Name, Key]).
@@ -1554,7 +1554,7 @@ find_nth_in_range(Table, Low, High, N, Bounds) ->
 -spec find_nth(ats:tid(), ats_nif:cut(), ats_nif:cut(), term()) -> tuple() | '$end_of_table'.
 find_nth(Table, From, To, N) ->
     Place = ats_range:place(Table, N),
-    ats_disk_snapshot:of_table(
+    ats_disk_reading:of_table(
       Table, fun(Snapshot) -> ats_disk_walk:nth(Snapshot, From, To, Place) end).
 
 %%--------------------------------------------------------------------------------------------
@@ -1564,7 +1564,7 @@ find_nth(Table, From, To, N) ->
 %% @equiv snapshot(Name, [])
 -spec snapshot(tab_name()) -> snapshot().
 snapshot(Name) ->
-    ?ANSWER(ats_disk_moment:make(Name, []), Name, [Name]).
+    ?ANSWER(ats_disk_snapshot:make(Name, []), Name, [Name]).
 
 %% @doc Makes a snapshot: a read-only table with the objects that an open table has at this moment.
 %% O(1), however large the table is; nobody waits for it.
@@ -1599,7 +1599,7 @@ snapshot(Name) ->
 %% '''
 -spec snapshot(tab_name(), [snapshot_option()]) -> snapshot().
 snapshot(Name, Options) ->
-    ?ANSWER(ats_disk_moment:make(Name, Options), Name, [Name, Options]).
+    ?ANSWER(ats_disk_snapshot:make(Name, Options), Name, [Name, Options]).
 
 %% @doc Ends a snapshot, whichever process has made it. Memory and files that only this snapshot
 %% keeps are freed at once. A snapshot that has ended otherwise may be released, too. A second call
@@ -1615,7 +1615,7 @@ snapshot(Name, Options) ->
 %% '''
 -spec release(snapshot()) -> ok.
 release(Snapshot) ->
-    ?DONE(ats_moment:release(Snapshot), Snapshot, [Snapshot]).
+    ?DONE(ats_snapshot:release(Snapshot), Snapshot, [Snapshot]).
 
 %% @doc Returns the differences between two snapshots of a table as a list. See {@link diff/4}.
 %%
@@ -1632,7 +1632,7 @@ release(Snapshot) ->
 %% '''
 -spec diff(First :: snapshot(), Second :: snapshot()) -> [difference()] | {error, reason()}.
 diff(First, Second) ->
-    ?ANSWER(lists:reverse(ats_disk_moment:diff(First, Second, fun(D, All) -> [D | All] end, [])),
+    ?ANSWER(lists:reverse(ats_disk_snapshot:diff(First, Second, fun(D, All) -> [D | All] end, [])),
             First, [First, Second]).
 
 %% @doc Folds a function over the differences between two snapshots of a table: the changes that
@@ -1660,7 +1660,7 @@ diff(First, Second) ->
 -spec diff(First :: snapshot(), Second :: snapshot(), fun((difference(), Acc) -> Acc), Acc) ->
           Acc | {error, reason()}.
 diff(First, Second, Function, Acc) ->
-    ?ANSWER(ats_disk_moment:diff(First, Second, Function, Acc),
+    ?ANSWER(ats_disk_snapshot:diff(First, Second, Function, Acc),
             First, [First, Second, Function, Acc]).
 
 %% @equiv checkpoint(Name, To, [])

@@ -62,7 +62,7 @@ check_inserted(true) -> ok.
 %% @doc Replaces the objects of a Dets table by those of a table.
 -spec to_dets(ats:table(), DetsTable) -> DetsTable.
 to_dets(Table, DetsTable) ->
-    ats_moment:read(Table, fun(Source) -> write_dets(Source, DetsTable) end).
+    ats_snapshot:read(Table, fun(Source) -> write_dets(Source, DetsTable) end).
 
 -spec write_dets(ats:table(), DetsTable) -> DetsTable.
 write_dets(Source, DetsTable) ->

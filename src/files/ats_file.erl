@@ -96,16 +96,16 @@ write_all(Table, Name, Wanted) ->
                                 Found -> Found
                             end,
     %% The table may have been deleted since it was described.
-    Reading = try ats_moment:begin_reading(Id)
+    Reading = try ats_snapshot:begin_reading(Id)
               catch error:{ats_error, id} -> throw(badtab)
               end,
     try
-        Source = ats_moment:source(Reading),
+        Source = ats_snapshot:source(Reading),
         Header = header(lists:keyreplace(size, 1, Info, {size, ats_nif:size(Source)}), Wanted),
         Log = write_terms([Header], new_log(Name, Wanted)),
         write_trailer(write_chunks(Source, start, Log#log{count = 0}), Wanted)
     after
-        ats_moment:end_reading(Reading)
+        ats_snapshot:end_reading(Reading)
     end.
 
 -spec header([{atom(), term()}], #wanted{}) -> tuple().

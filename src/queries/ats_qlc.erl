@@ -9,7 +9,7 @@
 %% `qlc' names when it shows the query. So this module knows no kind of tables.
 -module(ats_qlc).
 
--export([table/3, table/4, table_of_moment/4]).
+-export([table/3, table/4, table_of_snapshot/4]).
 
 -export_type([option/0]).
 
@@ -24,7 +24,7 @@
 
 -type step() :: {Key :: term(), [tuple()]} | '$end_of_table'.
 
--type walk() :: ats_moment:walk() | none.
+-type walk() :: ats_snapshot:walk() | none.
 %% The table of a moment that a walk reads, or `none' if it reads the table itself.
 
 -define(DEFAULT_N_OBJECTS, 100).
@@ -58,9 +58,9 @@ table(Facade, Shown, Table, Asked) ->
 
 %% @doc Returns a handle of a table of the native library, of which each walk sees one moment.
 %% Look-ups see the table as it is.
--spec table_of_moment(Facade :: module(), Shown :: ats:table(), ats:table(),
+-spec table_of_snapshot(Facade :: module(), Shown :: ats:table(), ats:table(),
                       [option()] | option()) -> qlc:query_handle().
-table_of_moment(Facade, Shown, Table, Asked) ->
+table_of_snapshot(Facade, Shown, Table, Asked) ->
     Source = #source{facade = Facade, table = Table, key = {?MODULE, make_ref()}},
     table_of(Source, Shown, Asked).
 
@@ -103,14 +103,14 @@ end_query(#source{facade = Facade, table = Table, key = none}) ->
 end_query(#source{facade = Facade, table = Table, key = Key}) ->
     #query{open = Open, outer = Outer} = erase(Key),
     Outer =:= undefined orelse put(Key, Outer),
-    lists:foreach(fun ats_moment:end_walk/1, Open),
+    lists:foreach(fun ats_snapshot:end_walk/1, Open),
     Facade:safe_fixtable(Table, false).
 
 -spec begin_walk(#source{}) -> walk().
 begin_walk(#source{key = none}) ->
     none;
 begin_walk(#source{table = Table, key = Key}) ->
-    case asked(fun() -> ats_moment:begin_walk(Table) end) of
+    case asked(fun() -> ats_snapshot:begin_walk(Table) end) of
         none ->
             none;
         {Moment, _Held} = Walk ->
@@ -130,7 +130,7 @@ asked(Call) ->
 %% not, and each was looked at about once.
 -spec make_room(#query{}) -> #query{}.
 make_room(#query{open = Open, room = 0} = Query) ->
-    Left = lists:filter(fun ats_moment:is_on_its_way/1, Open),
+    Left = lists:filter(fun ats_snapshot:is_on_its_way/1, Open),
     Query#query{open = Left, room = max(?FEW_WALKS, length(Left))};
 make_room(Query) ->
     Query.
@@ -146,7 +146,7 @@ end_walk(none, _Source) ->
 end_walk({Moment, _Held}, #source{key = Key}) ->
     #query{open = Open} = Query = get(Key),
     put(Key, Query#query{open = lists:delete(Moment, Open)}),
-    true = ats_moment:end_walk(Moment),
+    true = ats_snapshot:end_walk(Moment),
     [].
 
 %%--------------------------------------------------------------------------------------------

@@ -188,7 +188,7 @@ of_range(LastChunk) ->
 -spec fill(ats_nif:selected(), up | down, pos_integer()) -> chunk().
 fill({Tag, Id, Compiled, Place, Results}, Direction, Limit) ->
     %% The source is a moment of a table, or the table itself.
-    Source = case ats_nif:table_of_moment(Id) of
+    Source = case ats_nif:table_of_snapshot(Id) of
                  none -> Id;
                  Table -> {Id, Table}
              end,
@@ -203,7 +203,7 @@ fill(Selected, Direction, Limit) ->
           ats_nif:selected().
 next({Moment, Name} = Source, Compiled, Place, Direction, Wanted) when is_atom(Name) ->
     Id = of_name(Name),
-    case ats_nif:table_of_moment(Moment) of
+    case ats_nif:table_of_snapshot(Moment) of
         Id -> next_of_moment(Source, Compiled, Place, Direction, Wanted);
         _Other -> next(Id, Compiled, Place, Direction, Wanted)
     end;

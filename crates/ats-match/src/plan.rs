@@ -40,7 +40,7 @@ mod types;
 
 pub use context::LIMIT;
 pub use fixed_key::{FixedKey, KeyOrder};
-pub use interval::{Cut, Edge, Interval};
+pub use interval::{Boundary, Edge, Interval};
 pub use outline::{Equality, Outline, Token};
 pub use range::Ranges;
 

@@ -86,8 +86,8 @@ mod write;
 use crate::batch::KeyStep;
 use crate::change::{Busy, Change};
 use crate::figures::{Buckets, Totals};
-use crate::moments::{Moment, When};
 use crate::provided::Provided;
+use crate::read_points::{ReadPoint, When};
 use crate::record::{Record, Release, Weight};
 use crate::records::{Beside, NoSuchKey, Records, Upkeep};
 use crate::slab;
@@ -127,8 +127,8 @@ impl<R: Release> Records<R> for HashTable<R> {
     fn begin(
         &self,
         prepare: &mut dyn FnMut() -> Result<bool, Busy>,
-    ) -> Result<Option<Moment>, Busy> {
-        self.begin_moment(prepare).map(Some)
+    ) -> Result<Option<ReadPoint>, Busy> {
+        self.begin_read_point(prepare).map(Some)
     }
 
     /// A key that is not there takes no lock.
@@ -282,7 +282,7 @@ impl<R: Release> Records<R> for HashTable<R> {
             Upkeep::Walks => {
                 self.rare.get().is_none() || self.is_fixed() || self.purge(budget, guard)
             }
-            Upkeep::Queries => self.moments.cut(self, budget, guard),
+            Upkeep::Queries => self.read_points.reclaim(self, budget, guard),
             Upkeep::Parts => true,
         }
     }
@@ -306,28 +306,28 @@ impl<R: Release> HashTable<R> {
     fn take_census(&self, guard: &Guard) -> Result<(Totals, u64), Busy> {
         let census = self.rare().census.get_or_init(Box::default).share(|turn| {
             let (_resizing, _) = self.rare().resizing.lock_within_limit()?;
-            let mut moment = 0;
-            let mut advance = || moment = self.moments.advance();
+            let mut read_point = 0;
+            let mut advance = || read_point = self.read_points.advance();
             let weight = self.stripes.census(turn, &mut advance, guard)?;
-            Some((self.totals_of(weight, guard), moment))
+            Some((self.totals_of(weight, guard), read_point))
         });
         census.ok_or(Busy)
     }
 
     /// Begins a snapshot query.
-    fn begin_moment(
+    fn begin_read_point(
         &self,
         prepare: &mut dyn FnMut() -> Result<bool, Busy>,
-    ) -> Result<Moment, Busy> {
-        self.moments.begin(prepare, || {
+    ) -> Result<ReadPoint, Busy> {
+        self.read_points.begin(prepare, || {
             let guard = pin();
-            let mut moment = 0;
-            let mut advance = || moment = self.moments.advance();
+            let mut read_point = 0;
+            let mut advance = || read_point = self.read_points.advance();
             if let Some(weight) = self.stripes.glance(Some(&mut advance), &guard) {
-                return Ok((moment, weight.objects));
+                return Ok((read_point, weight.objects));
             }
-            let (totals, moment) = self.take_census(&guard)?;
-            Ok((moment, totals.objects))
+            let (totals, read_point) = self.take_census(&guard)?;
+            Ok((read_point, totals.objects))
         })
     }
 
@@ -335,7 +335,8 @@ impl<R: Release> HashTable<R> {
     fn structure(&self, guard: &Guard) -> usize {
         let buckets = self.directory.bytes() + self.lines() * size_of::<Line<R>>();
         // Lazily made parts always count: a table does not become larger because it was fixed once.
-        let own = size_of::<Self>() + slab::block_size(size_of::<Rare>()) + self.moments.bytes();
+        let own =
+            size_of::<Self>() + slab::block_size(size_of::<Rare>()) + self.read_points.bytes();
         own + self.stripes.bytes(guard) + buckets
     }
 

@@ -3,8 +3,8 @@
 use crate::batch::{self, Pinning, Trip};
 use crate::change::{BatchPlan, Busy, Change, DecideMany};
 use crate::figures::Memory;
-use crate::moments::{Moment, Query, When};
 use crate::passing::go_on;
+use crate::read_points::{Query, ReadPoint, When};
 use crate::record::{Record, Release};
 use crate::records::{Beside, NoSuchKey, Records, Upkeep};
 use crate::walk::Walk;
@@ -145,14 +145,14 @@ pub trait Provided<R: Release>: Records<R> {
 
     /// Ends a query. The caller then has the records that were kept for it
     /// [given back](Upkeep::Queries).
-    fn end(&self, moment: Moment) {
-        if let Some(moments) = self.moments() {
-            moments.end(moment);
+    fn end(&self, read_point: ReadPoint) {
+        if let Some(read_points) = self.read_points() {
+            read_points.end(read_point);
         }
     }
 
     /// [Gives back](Upkeep::Queries) up to about `budget` records that were kept for queries.
-    fn cut(&self, budget: usize, guard: &Guard) -> bool {
+    fn reclaim(&self, budget: usize, guard: &Guard) -> bool {
         self.upkeep(Upkeep::Queries, budget, guard)
     }
 

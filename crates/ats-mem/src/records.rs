@@ -12,8 +12,8 @@
 use crate::batch::{self, Stepwise};
 use crate::change::{Busy, Change};
 use crate::figures::Totals;
-use crate::moments::{Moment, When};
 use crate::passing::{Passing, go_on};
+use crate::read_points::{ReadPoint, When};
 use crate::record::{Record, RecordBox, Release};
 use crate::short_key::ShortKey;
 use crate::walk::Walk;
@@ -58,7 +58,7 @@ pub enum Upkeep {
 
 /// The number of times that a caller that needs the count of one moment [counts](Records::skip) a
 /// range, each time before it asks for the count [at once](Records::skip_at_once) again. If that
-/// did not help, it walks over the records of a [moment](Records::begin).
+/// did not help, it walks over the records of a [read point](Records::begin).
 pub const COUNTINGS: u32 = 3;
 
 /// A store of records.
@@ -279,15 +279,15 @@ pub trait Records<R: Release>: Stepwise<R> + Send + Sync {
     /// each key as of the moment at which it comes to it.
     ///
     /// If no query runs that has prepared, `prepare` is called first, after which
-    /// [`Moments::are_read`](crate::moments::Moments::are_read) says that one does: it can wait for
-    /// threads that change values in place without a lock, and returns `true`. A query that does
-    /// not need these values as of its moment need not, and returns `false`.
+    /// [`ReadPoints::are_read`](crate::read_points::ReadPoints::are_read) says that one does: it
+    /// can wait for threads that change values in place without a lock, and returns `true`. A query
+    /// that does not need these values as of its moment need not, and returns `false`.
     ///
     /// Fails with [`Busy`] like `totals`, or if `prepare` does.
     fn begin(
         &self,
         prepare: &mut dyn FnMut() -> Result<bool, Busy>,
-    ) -> Result<Option<Moment>, Busy> {
+    ) -> Result<Option<ReadPoint>, Busy> {
         let _ = prepare;
         Ok(None)
     }

@@ -1,6 +1,6 @@
 //! A walk over the records of a store.
 
-use crate::moments::When;
+use crate::read_points::When;
 use ats_store::{Direction, KeyRange, WalkFrom};
 
 /// A walk: its beginning, its direction, and the moment that it shows. An order by keys is needed

@@ -3,7 +3,7 @@
 use crate::atoms::KnownAtom;
 use crate::env::Env;
 use crate::handle::{Admin, Handle, Shared};
-use crate::process::Moment;
+use crate::process::Clocks;
 use crate::resource::ResourceRef;
 use crate::sys::Word;
 use ats::background::{self, FreeInSlices};
@@ -14,7 +14,7 @@ impl Shared {
         let pid = env.own_pid().ok_or(KnownAtom::None)?.raw();
         let mut admin = self.admin();
         if admin.fixes.is_empty() {
-            admin.fixed_since = Some(Moment::now());
+            admin.fixed_since = Some(Clocks::now());
         }
         let mut fixes = admin.fixes.iter_mut();
         match fixes.find(|(fixer, _)| *fixer == pid) {

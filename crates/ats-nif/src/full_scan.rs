@@ -1,7 +1,7 @@
 //! The option `full_scan` of a table: its reaction to queries that read the whole table.
 
 use crate::atoms::KnownAtom;
-use crate::process::Moment;
+use crate::process::Clocks;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 /// The values of `{full_scan, _}`.
@@ -54,7 +54,7 @@ impl FullScanPolicy {
             FullScan::Allow => Ok(Verdict::Run),
             FullScan::Refuse => Err(KnownAtom::FullScan),
             FullScan::Warn => {
-                let now = Moment::now().monotonic_nanos.div_euclid(1_000_000_000);
+                let now = Clocks::now().monotonic_nanos.div_euclid(1_000_000_000);
                 if self.warned_at.swap(now, Ordering::Relaxed) == now {
                     Ok(Verdict::Run)
                 } else {

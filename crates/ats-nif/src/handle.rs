@@ -25,7 +25,7 @@ use crate::process_monitor::TableMonitors;
 use crate::resource::ResourceRef;
 use crate::sys::Word;
 use crate::vm_host::VmHost;
-use ats::terms::{Ending, KeptMoment, Store, Table};
+use ats::terms::{Ending, HeldReadPoint, Store, Table};
 use ats_disk::Snapshot;
 use ats_sync::Guard;
 use std::ptr;
@@ -65,7 +65,7 @@ fn ending_at(place: u8) -> Option<KnownAtom> {
 }
 
 /// The snapshot of another table that a table shows.
-pub struct Moment {
+pub struct SnapshotView {
     /// The snapshot. It ends with the table.
     pub shown: Shown,
     /// The identifier of the live table.
@@ -77,10 +77,10 @@ pub enum Shown {
     /// A snapshot of a table on disk.
     Disk(Snapshot),
     /// A snapshot of a table in memory.
-    Memory(Arc<KeptMoment<VmHost>>),
+    Memory(Arc<HeldReadPoint<VmHost>>),
 }
 
-impl Moment {
+impl SnapshotView {
     /// Returns the snapshot if its table is on disk.
     pub fn of_disk(&self) -> Option<&Snapshot> {
         match &self.shown {
@@ -90,9 +90,9 @@ impl Moment {
     }
 
     /// Returns the snapshot if its table is in memory.
-    pub fn of_memory(&self) -> Option<&Arc<KeptMoment<VmHost>>> {
+    pub fn of_memory(&self) -> Option<&Arc<HeldReadPoint<VmHost>>> {
         match &self.shown {
-            Shown::Memory(moment) => Some(moment),
+            Shown::Memory(read_point) => Some(read_point),
             Shown::Disk(_) => None,
         }
     }
@@ -101,7 +101,7 @@ impl Moment {
     pub fn age(&self) -> Duration {
         match &self.shown {
             Shown::Disk(snapshot) => snapshot.age(),
-            Shown::Memory(moment) => moment.age(),
+            Shown::Memory(read_point) => read_point.age(),
         }
     }
 
@@ -109,8 +109,8 @@ impl Moment {
     pub fn end(&self) {
         match &self.shown {
             Shown::Disk(snapshot) => snapshot.end(),
-            Shown::Memory(moment) => {
-                moment.end(Ending::Released);
+            Shown::Memory(read_point) => {
+                read_point.end(Ending::Released);
             }
         }
     }
@@ -183,7 +183,7 @@ pub struct Shared {
     /// The snapshot of a table on disk, if it counts against a limit: it ends with this table.
     pub limited_snapshot: Option<Snapshot>,
     /// The snapshot that the table shows, if it is one.
-    pub moment: Option<Moment>,
+    pub read_point: Option<SnapshotView>,
     /// The identifier.
     pub id: ResourceRef<Handle>,
     /// `true` if the table is named.
@@ -224,7 +224,7 @@ pub struct Admin {
     /// Processes that have fixed the table, with the number of their fixations.
     pub fixes: Vec<(Word, usize)>,
     /// The moment at which the table became fixed.
-    pub fixed_since: Option<process::Moment>,
+    pub fixed_since: Option<process::Clocks>,
 }
 
 /// The parts that a table is made with.
@@ -238,7 +238,7 @@ pub struct Recipe {
     /// The snapshot of a table on disk, if it counts against a limit: it ends with this table.
     pub limited_snapshot: Option<Snapshot>,
     /// The snapshot that the table shows, if it is one.
-    pub moment: Option<Moment>,
+    pub read_point: Option<SnapshotView>,
     /// The word of the name.
     pub name: Word,
     /// `true` if the table is named.
@@ -342,7 +342,7 @@ impl Shared {
             disk: recipe.disk,
             pending_snapshot: recipe.pending_snapshot,
             limited_snapshot: recipe.limited_snapshot,
-            moment: recipe.moment,
+            read_point: recipe.read_point,
             id,
             named: recipe.named,
             protection: AtomicU8::new(recipe.protection as u8),

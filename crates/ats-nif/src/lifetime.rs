@@ -73,8 +73,8 @@ pub fn delete(shared: &Shared, guard: &Guard) -> bool {
         if let Some(snapshot) = &shared.limited_snapshot {
             snapshot.end();
         }
-        if let Some(moment) = &shared.moment {
-            moment.end();
+        if let Some(read_point) = &shared.read_point {
+            read_point.end();
         }
     }
     left

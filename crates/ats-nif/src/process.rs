@@ -87,21 +87,21 @@ pub fn consume(env: Env<'_>, percent: u128) {
 /// A point in time on both clocks of Erlang, which follow changes of the machine's clock slowly or
 /// not at all.
 #[derive(Clone, Copy)]
-pub struct Moment {
+pub struct Clocks {
     /// Erlang system time, since 1970.
     pub system_micros: i64,
     /// Erlang monotonic time.
     pub monotonic_nanos: i64,
 }
 
-impl Moment {
+impl Clocks {
     /// Reads both clocks.
     pub fn now() -> Self {
         // SAFETY: any thread may call this function of the VM.
         let monotonic_nanos = unsafe { sys::enif_monotonic_time(sys::TIME_UNIT_NSEC) };
         // SAFETY: any thread may call this function of the VM.
         let offset_nanos = unsafe { sys::enif_time_offset(sys::TIME_UNIT_NSEC) };
-        Moment {
+        Clocks {
             system_micros: (monotonic_nanos + offset_nanos).div_euclid(1000),
             monotonic_nanos,
         }

@@ -128,23 +128,24 @@ impl<R: Release> Hashed<R> {
             if hash <= limit {
                 least.push((hash, kept.duplicate()));
             }
-            // The buffer is cut to half when it is full, so each record costs O(1), amortised.
+            // The buffer is truncated to half when it is full, so each record costs O(1),
+            // amortised.
             if least.len() >= 2 * most + 16 {
-                limit = cut(&mut least, most);
+                limit = truncate(&mut least, most);
             }
         }
         if least.len() > most {
-            cut(&mut least, most);
+            truncate(&mut least, most);
         }
         least.sort_unstable();
-        let is_cut = least.len() < behind;
-        (least, is_cut)
+        let is_truncated = least.len() < behind;
+        (least, is_truncated)
     }
 }
 
 /// Keeps the `most` records of the lowest hashes, and all others with the last of these hashes.
 /// Returns this hash.
-fn cut<R: Release>(records: &mut Vec<(u64, Kept<R>)>, most: usize) -> u64 {
+fn truncate<R: Release>(records: &mut Vec<(u64, Kept<R>)>, most: usize) -> u64 {
     let (_, (last, _), _) = records.select_nth_unstable_by_key(most - 1, |(hash, _)| *hash);
     let last = *last;
     records.retain(|(hash, _)| *hash <= last);
@@ -205,10 +206,11 @@ impl<R: Release> RecordMap<R> for Hashed<R> {
             found.extend(keys.filter_map(|key| self.get(key)).map(Kept::duplicate));
             return next;
         }
-        let (least, is_cut) = self.least(from, most);
+        let (least, is_truncated) = self.least(from, most);
         let last = least.last().map(|(hash, _)| *hash);
         found.extend(least.into_iter().map(|(_, kept)| kept));
-        last.and_then(|last| last.checked_add(1)).filter(|_| is_cut)
+        last.and_then(|last| last.checked_add(1))
+            .filter(|_| is_truncated)
     }
 
     fn knows(&self, key: &[u8], guard: &Guard) -> bool {

@@ -46,13 +46,13 @@ pub(crate) trait JoinIdle: Send + Sync {
 
     /// Frees a slice of the records that were kept for queries that have ended. Returns `true` when
     /// none is left.
-    fn cut_slice(&self) -> bool {
+    fn reclaim_slice(&self) -> bool {
         true
     }
 
     /// Frees as many slices as a visit does. Returns `true` when no record is left.
-    fn cut_idle(&self) -> bool {
-        (0..CUTS).any(|_| self.cut_slice())
+    fn reclaim_idle(&self) -> bool {
+        (0..RECLAIM_SLICES).any(|_| self.reclaim_slice())
     }
 
     /// Gives up a reference, which may be the last one.
@@ -84,7 +84,7 @@ impl Listed {
 const VISIT_EVERY: Duration = Duration::from_millis(100);
 
 /// Maximum number of slices that a visit frees.
-const CUTS: usize = 100;
+const RECLAIM_SLICES: usize = 100;
 /// Pause between two visits of stores that have more records to free.
 const BREATH: Duration = Duration::from_millis(1);
 
@@ -130,22 +130,22 @@ fn ensure_thread() -> bool {
 
 fn run() {
     let mut joined = Instant::now();
-    let (mut is_cut, mut is_urgent) = (true, false);
+    let (mut is_reclaimed, mut is_urgent) = (true, false);
     loop {
-        is_urgent |= nap(&mut joined, is_cut);
+        is_urgent |= nap(&mut joined, is_reclaimed);
         let purpose = if joined.elapsed() >= VISIT_EVERY {
             Purpose::Join
         } else {
-            Purpose::Cut
+            Purpose::Reclaim
         };
-        is_cut = true;
+        is_reclaimed = true;
         let mut stores = std::mem::take(&mut *list());
-        stores.retain(|entry| visit(entry, purpose, &mut is_cut));
+        stores.retain(|entry| visit(entry, purpose, &mut is_reclaimed));
         list().append(&mut stores);
         if purpose == Purpose::Join {
             joined = Instant::now();
         }
-        if is_cut && std::mem::take(&mut is_urgent) {
+        if is_reclaimed && std::mem::take(&mut is_urgent) {
             background::trim_soon();
         }
     }
@@ -153,7 +153,7 @@ fn run() {
 
 /// Waits until a store is listed, and then until the next join is due. Records that are to be freed
 /// end the wait early; a new split does not. Returns `true` if there are such records.
-fn nap(joined: &mut Instant, is_cut: bool) -> bool {
+fn nap(joined: &mut Instant, is_reclaimed: bool) -> bool {
     let mut waiting = list();
     while waiting.is_empty() {
         waiting = ARRIVED
@@ -161,7 +161,7 @@ fn nap(joined: &mut Instant, is_cut: bool) -> bool {
             .unwrap_or_else(PoisonError::into_inner);
         *joined = Instant::now();
     }
-    let at_most = if is_cut {
+    let at_most = if is_reclaimed {
         VISIT_EVERY.saturating_sub(joined.elapsed())
     } else {
         BREATH
@@ -178,23 +178,23 @@ enum Purpose {
     /// Join parts, and free records.
     Join,
     /// Only free records.
-    Cut,
+    Reclaim,
 }
 
-/// Visits the store of an entry. Clears `is_cut` if the store has more records to free. Returns
-/// `true` if the entry is still needed.
-fn visit(entry: &Weak<dyn JoinIdle>, purpose: Purpose, is_cut: &mut bool) -> bool {
+/// Visits the store of an entry. Clears `is_reclaimed` if the store has more records to free.
+/// Returns `true` if the entry is still needed.
+fn visit(entry: &Weak<dyn JoinIdle>, purpose: Purpose, is_reclaimed: &mut bool) -> bool {
     let Some(store) = entry.upgrade() else {
         return false;
     };
     if purpose == Purpose::Join {
         store.list_flag().clear();
     }
-    let gave_all = store.cut_idle();
-    *is_cut &= gave_all;
+    let gave_all = store.reclaim_idle();
+    *is_reclaimed &= gave_all;
     let keep = match purpose {
         Purpose::Join => !(store.join_idle() && gave_all) && store.list_flag().set(),
-        Purpose::Cut => true,
+        Purpose::Reclaim => true,
     };
     store.release();
     keep
@@ -247,7 +247,7 @@ mod tests {
             !matches!(joined, Ok(3..))
         }
 
-        fn cut_idle(&self) -> bool {
+        fn reclaim_idle(&self) -> bool {
             let less = |held: usize| held.checked_sub(1);
             let (set, fetch) = (Ordering::AcqRel, Ordering::Acquire);
             matches!(self.held.fetch_update(set, fetch, less), Err(0) | Ok(1))

@@ -93,7 +93,7 @@ lookup(Table, Key) ->
             Objects
     catch
         %% Nothing is replaced in a snapshot.
-        error:{ats_error, pending} -> ats_disk_snapshot:of_key(Table, lookup, [Key])
+        error:{ats_error, pending} -> ats_disk_reading:of_key(Table, lookup, [Key])
     end.
 
 %% @doc Has a native function read a key of a table, or of a snapshot of it if it is pending.
@@ -103,7 +103,7 @@ read(Table, Function, Arguments) ->
         {ok, Answer} ->
             Answer;
         {refused, pending} ->
-            Answer = ats_disk_snapshot:of_key(Table, Function, Arguments),
+            Answer = ats_disk_reading:of_key(Table, Function, Arguments),
             ok = ats_merge_background:pending(Table),
             Answer;
         {refused, Cause} ->
@@ -115,7 +115,7 @@ read(Table, Function, Arguments) ->
 live(Table, Walk) ->
     case Walk(Table) of
         pending ->
-            Answer = ats_disk_snapshot:of_table(Table, Walk),
+            Answer = ats_disk_reading:of_table(Table, Walk),
             ok = ats_merge_background:pending(Table),
             Answer;
         Answer ->
@@ -236,7 +236,7 @@ each_selected(Table, MatchSpec, Decide) ->
 each(Table, First, Decide) ->
     Program = ats_merge_pending:program(Table),
     Change = fun(Key, Told) -> decide(Table, Program, Key, Decide, ?ATTEMPTS) ++ Told end,
-    Told = ats_disk_snapshot:of_table(
+    Told = ats_disk_reading:of_table(
              Table, fun(Snapshot) -> chunks(First(Snapshot), Change, []) end),
     lists:reverse(Told).
 

@@ -60,7 +60,7 @@ upgrade(Table, Module, New, Program) ->
 %% Until none is pending any more: a key may have been changed while it was merged.
 -spec merge_all(ats:tid(), ats_merge_pending:program()) -> ok.
 merge_all(Table, Program) ->
-    case ats_disk_snapshot:of_table(Table, fun(S) -> merge_all(Table, Program, S, start, 0) end) of
+    case ats_disk_reading:of_table(Table, fun(S) -> merge_all(Table, Program, S, start, 0) end) of
         0 -> ok;
         _Merged -> merge_all(Table, Program)
     end.

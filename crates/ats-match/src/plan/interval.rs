@@ -12,13 +12,13 @@ use std::cmp::Ordering;
 
 /// A bound between order keys.
 #[derive(Clone, Debug)]
-pub struct Cut {
+pub struct Boundary {
     pub(super) bytes: Vec<u8>,
     edge: Edge,
     outline: Outline,
 }
 
-/// The side of the terms of an outline on which a [`Cut`] is.
+/// The side of the terms of an outline on which a [`Boundary`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edge {
     /// Before the first of these terms.
@@ -27,19 +27,19 @@ pub enum Edge {
     After,
 }
 
-impl Cut {
-    fn before(front: Front) -> Cut {
-        Cut {
+impl Boundary {
+    fn before(front: Front) -> Boundary {
+        Boundary {
             bytes: front.bytes,
             edge: Edge::Before,
             outline: front.outline,
         }
     }
 
-    fn after(front: Front) -> Cut {
-        Cut {
+    fn after(front: Front) -> Boundary {
+        Boundary {
             edge: Edge::After,
-            ..Cut::before(front)
+            ..Boundary::before(front)
         }
     }
 
@@ -49,7 +49,7 @@ impl Cut {
         &self.bytes
     }
 
-    /// Returns the side of the terms of [`outline`](Cut::outline) on which the bound is. O(1).
+    /// Returns the side of the terms of [`outline`](Boundary::outline) on which the bound is. O(1).
     #[must_use]
     pub fn edge(&self) -> Edge {
         self.edge
@@ -61,12 +61,12 @@ impl Cut {
         &self.outline
     }
 
-    fn behind(&self, front: &Front) -> Cut {
+    fn behind(&self, front: &Front) -> Boundary {
         let mut whole = front.clone();
         whole.append(&self.bytes, &self.outline);
-        Cut {
+        Boundary {
             edge: self.edge,
-            ..Cut::before(whole)
+            ..Boundary::before(whole)
         }
     }
 }
@@ -74,9 +74,9 @@ impl Cut {
 /// A contiguous set of order keys.
 #[derive(Clone, Debug)]
 pub struct Interval {
-    pub(super) from: Cut,
+    pub(super) from: Boundary,
     /// Upper bound; `None` is the end of all keys.
-    pub(super) to: Option<Cut>,
+    pub(super) to: Option<Boundary>,
     pub(super) point: bool,
 }
 
@@ -84,7 +84,7 @@ impl Interval {
     /// Returns the interval of all keys.
     pub(super) fn everything() -> Interval {
         Interval {
-            from: Cut::before(Front::default()),
+            from: Boundary::before(Front::default()),
             to: None,
             point: false,
         }
@@ -107,8 +107,8 @@ impl Interval {
     pub(super) fn class(class: Class) -> Interval {
         let (from, to) = class.bounds();
         Interval {
-            from: Cut::before(Front::of_class(class, from)),
-            to: to.map(|to| Cut::after(Front::of_class(class, to))),
+            from: Boundary::before(Front::of_class(class, from)),
+            to: to.map(|to| Boundary::after(Front::of_class(class, to))),
             point: false,
         }
     }
@@ -116,7 +116,7 @@ impl Interval {
     /// Returns the interval of the terms before those that begin like `front`.
     pub(super) fn before(front: Front) -> Interval {
         Interval {
-            to: Some(Cut::before(front)),
+            to: Some(Boundary::before(front)),
             ..Interval::everything()
         }
     }
@@ -125,7 +125,7 @@ impl Interval {
     pub(super) fn after(mut front: Front) -> Interval {
         front.bytes = prefix_end(&front.bytes);
         Interval {
-            from: Cut::after(front),
+            from: Boundary::after(front),
             ..Interval::everything()
         }
     }
@@ -133,7 +133,7 @@ impl Interval {
     /// Returns the interval of the terms that begin like `front`, and of those after them.
     pub(super) fn from_on(front: Front) -> Interval {
         Interval {
-            from: Cut::before(front),
+            from: Boundary::before(front),
             ..Interval::everything()
         }
     }
@@ -142,7 +142,7 @@ impl Interval {
     pub(super) fn up_to(mut front: Front) -> Interval {
         front.bytes = prefix_end(&front.bytes);
         Interval {
-            to: Some(Cut::after(front)),
+            to: Some(Boundary::after(front)),
             ..Interval::everything()
         }
     }
@@ -150,8 +150,8 @@ impl Interval {
     /// Returns the interval between two fronts whose bytes are bounds by themselves.
     pub(super) fn between(from: Front, to: Front) -> Interval {
         Interval {
-            from: Cut::before(from),
-            to: Some(Cut::after(to)),
+            from: Boundary::before(from),
+            to: Some(Boundary::after(to)),
             point: false,
         }
     }
@@ -162,7 +162,7 @@ impl Interval {
         let to = match &self.to {
             Some(to) => Some(to.behind(front)),
             None if front.bytes.is_empty() => None,
-            None => Some(Cut {
+            None => Some(Boundary {
                 bytes: prefix_end(&front.bytes),
                 edge: Edge::After,
                 outline: front.outline.clone(),
@@ -177,13 +177,13 @@ impl Interval {
 
     /// Returns the lower bound, which is inclusive. Its bytes are empty if there is none. O(1).
     #[must_use]
-    pub fn from(&self) -> &Cut {
+    pub fn from(&self) -> &Boundary {
         &self.from
     }
 
     /// Returns the upper bound, which is exclusive, if there is one. O(1).
     #[must_use]
-    pub fn to(&self) -> Option<&Cut> {
+    pub fn to(&self) -> Option<&Boundary> {
         self.to.as_ref()
     }
 
@@ -204,7 +204,7 @@ impl Interval {
     /// is the specification it was made from.
     #[must_use]
     pub fn show<H: Host>(&self, spec: &Spec<H>) -> String {
-        let text = |cut: &Cut| cut.outline.show(spec);
+        let text = |boundary: &Boundary| boundary.outline.show(spec);
         if self.point {
             let equality = if self.from.outline.looseness() == 0 {
                 "=:="

@@ -2,7 +2,7 @@
 
 use super::pinning::{PIECE, Pinning};
 use super::stepwise::{KeyStep, Stepwise};
-use crate::moments::{Moments, Tick};
+use crate::read_points::{ReadPoints, Tick};
 use crate::record::entry::{BatchState, Entry, Installed, State};
 use crate::record::{self, Old, Record, RecordBox, Release, Weight};
 use crate::slab;
@@ -214,7 +214,7 @@ impl<R: Release> Batch<R> {
         store: &S,
         guard: &Guard,
     ) -> Option<*mut Record<R>> {
-        let (Some(tick), Some(moments)) = (tick, store.moments()) else {
+        let (Some(tick), Some(read_points)) = (tick, store.read_points()) else {
             // SAFETY: the caller promises that the record is in the store.
             unsafe { clear(record) };
             return before.map(|before| ptr::from_ref(before).cast_mut());
@@ -222,8 +222,8 @@ impl<R: Release> Batch<R> {
         // SAFETY: the caller promises that the record is in the store, where it stays at least
         // until its stamp is cleared (BATCH-5).
         let record = unsafe { &*record };
-        let (fresh, old) = moments.date_at((tick, None), record, before.map(Old::Seen), guard);
-        moments.list(fresh, guard);
+        let (fresh, old) = read_points.date_at((tick, None), record, before.map(Old::Seen), guard);
+        read_points.list(fresh, guard);
         old.map(|old| old.pointer())
     }
 
@@ -245,8 +245,8 @@ impl<R: Release> Batch<R> {
         let mut tick = None;
         store.commit(put.key(), (head.weight, head.put), guard, &mut || {
             // The versions of its records have the same time: the clock is read once.
-            tick = store.moments().and_then(Moments::tick);
-            let time = || store.moments().map_or(0, Moments::time);
+            tick = store.read_points().and_then(ReadPoints::tick);
+            let time = || store.read_points().map_or(0, ReadPoints::time);
             let time = tick.map_or_else(time, Tick::time);
             head.shared.end(State::Committed(time));
         });

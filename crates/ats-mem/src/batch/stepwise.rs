@@ -1,7 +1,7 @@
 //! Single-key steps by which a store supports batches.
 
 use crate::change::{Busy, Change};
-use crate::moments::{Moments, Query};
+use crate::read_points::{Query, ReadPoints};
 use crate::record::{Record, RecordBox, Release, Weight};
 use ats_sync::Guard;
 
@@ -70,7 +70,7 @@ impl Trip {
 /// makes of them every change of one key, and of several.
 pub trait Stepwise<R: Release> {
     /// Like [`Provided::update`](crate::Provided::update), one step of a batch included. `decide`
-    /// also gets a record that says that the key was [removed](crate::moments).
+    /// also gets a record that says that the key was [removed](crate::read_points).
     fn step<'g>(
         &'g self,
         key: &[u8],
@@ -80,7 +80,7 @@ pub trait Stepwise<R: Release> {
     ) -> Result<(), Busy>;
 
     /// Returns the version state of the store, if it supports snapshots.
-    fn moments(&self) -> Option<&Moments<R>> {
+    fn read_points(&self) -> Option<&ReadPoints<R>> {
         None
     }
 

@@ -126,7 +126,7 @@ mod write;
 
 use crate::change::{Busy, Change};
 use crate::figures::{Adaptation, ShapeNode, Totals};
-use crate::moments::{Moment, When};
+use crate::read_points::{ReadPoint, When};
 use crate::record::{Record, RecordBox, Release};
 use crate::records::{Beside, Neighbour, NoSuchKey, Records, Skipped, Upkeep};
 use crate::short_key::ShortKey;
@@ -166,8 +166,8 @@ impl<R: Release> Records<R> for CaTree<R> {
     fn begin(
         &self,
         prepare: &mut dyn FnMut() -> Result<bool, Busy>,
-    ) -> Result<Option<Moment>, Busy> {
-        self.begin_moment(prepare).map(Some)
+    ) -> Result<Option<ReadPoint>, Busy> {
+        self.begin_read_point(prepare).map(Some)
     }
 
     #[inline]
@@ -289,7 +289,7 @@ impl<R: Release> Records<R> for CaTree<R> {
         match work {
             // Walks go on from any key.
             Upkeep::Walks => true,
-            Upkeep::Queries => self.moments.cut(self, budget, guard),
+            Upkeep::Queries => self.read_points.reclaim(self, budget, guard),
             Upkeep::Parts => self.routes.join_idle(guard),
         }
     }

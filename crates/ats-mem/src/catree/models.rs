@@ -12,8 +12,8 @@ use super::{CaTree, Records};
 use crate::When;
 use crate::change::Change;
 use crate::explore::{check, check_long};
-use crate::moments::Moment;
 use crate::provided::Provided;
+use crate::read_points::ReadPoint;
 use crate::record::{Plain, RecordBox};
 use crate::records::Skipped;
 use ats_store::{Direction, KeyRange};
@@ -652,27 +652,27 @@ fn pairs(tree: &CaTree<Plain>, when: When) -> Vec<(u64, u64)> {
     met
 }
 
-fn begin(tree: &CaTree<Plain>) -> Moment {
-    let moment = tree
+fn begin(tree: &CaTree<Plain>) -> ReadPoint {
+    let read_point = tree
         .begin(&mut || Ok(true))
         .expect("threads of models may wait");
-    moment.expect("a tree has moments")
+    read_point.expect("a tree has moments")
 }
 
 /// Runs a query that reads twice; `check` must accept both results.
 fn query(tree: &CaTree<Plain>, check: impl Fn(&[(u64, u64)])) {
-    let moment = begin(tree);
-    let first = pairs(tree, moment.when());
+    let read_point = begin(tree);
+    let first = pairs(tree, read_point.when());
     check(&first);
-    assert_eq!(first.len() as i64, moment.objects, "{first:?}");
-    assert_eq!(pairs(tree, moment.when()), first);
-    tree.end(moment);
+    assert_eq!(first.len() as i64, read_point.objects, "{first:?}");
+    assert_eq!(pairs(tree, read_point.when()), first);
+    tree.end(read_point);
 }
 
 /// Reclaims all versions after the last query, and checks that no record leads to one.
-fn all_is_cut(tree: &CaTree<Plain>) {
+fn reclaim_all(tree: &CaTree<Plain>) {
     quietly(|| {
-        while !tree.cut(100, &pin()) {}
+        while !tree.reclaim(100, &pin()) {}
         let guard = pin();
         let scanned = tree.scan(None, When::NOW, &guard, &mut |record| {
             assert!(record.version(&guard).is_none(), "{:?}", record.key());
@@ -699,7 +699,7 @@ fn a_query_meets_two_writes(prepare: fn(&[u64]) -> Tree) {
                 });
             },
         );
-        all_is_cut(&tree);
+        reclaim_all(&tree);
         assert_eq!(pairs(&tree, When::NOW), [(2, 22), (6, 66)]);
     });
 }
@@ -720,16 +720,16 @@ fn begin_beside(
     tree: &Tree,
     go_on: fn(&CaTree<Plain>),
     other: impl FnOnce(&CaTree<Plain>),
-) -> Moment {
+) -> ReadPoint {
     let begun = std::sync::Arc::new(Mutex::new(None));
-    let moment = std::sync::Arc::clone(&begun);
+    let read_point = std::sync::Arc::clone(&begun);
     let one = move |tree: &CaTree<Plain>| {
-        *moment.lock().expect("no panic") = Some(begin(tree));
+        *read_point.lock().expect("no panic") = Some(begin(tree));
         go_on(tree);
     };
     together(tree, one, other);
-    let moment = begun.lock().expect("no panic").take();
-    moment.expect("it has begun")
+    let read_point = begun.lock().expect("no panic").take();
+    read_point.expect("it has begun")
 }
 
 /// A query that begins beside a batch sees all of it, or nothing, even after the batch has ended.
@@ -739,16 +739,16 @@ fn a_query_meets_a_batch() {
     check(1, || {
         let tree = one_base(&[2, 6]);
         let old = quietly(|| begin(&tree));
-        let moment = begin_beside(&tree, |_| {}, |tree| put_both(tree, [2, 6], 10));
+        let read_point = begin_beside(&tree, |_| {}, |tree| put_both(tree, [2, 6], 10));
         quietly(|| {
-            let met = pairs(&tree, moment.when());
+            let met = pairs(&tree, read_point.when());
             let expected = [[(2, 2), (6, 6)], [(2, 10), (6, 10)]];
             assert!(expected.iter().any(|pairs| *pairs == met[..]), "{met:?}");
             assert_eq!(pairs(&tree, old.when()), expected[0]);
-            tree.end(moment);
+            tree.end(read_point);
             tree.end(old);
         });
-        all_is_cut(&tree);
+        reclaim_all(&tree);
         assert_eq!(pairs(&tree, When::NOW), [(2, 10), (6, 10)]);
     });
 }
@@ -769,7 +769,7 @@ fn a_query_meets_removals() {
                 });
             },
         );
-        all_is_cut(&tree);
+        reclaim_all(&tree);
         assert_eq!((pairs(&tree, When::NOW), tree.len()), (vec![], 0));
     });
 }
@@ -780,17 +780,17 @@ fn a_query_begins_beside_a_cut() {
     check(1, || {
         let tree = one_base(&[2, 6]);
         quietly(|| {
-            let moment = begin(&tree);
+            let read_point = begin(&tree);
             put(&tree, 6, 66);
-            tree.end(moment);
+            tree.end(read_point);
         });
-        let cut = |tree: &CaTree<Plain>| {
-            tree.cut(100, &pin());
+        let reclaim = |tree: &CaTree<Plain>| {
+            tree.reclaim(100, &pin());
         };
-        let moment = begin_beside(&tree, |tree| put(tree, 2, 22), cut);
-        assert_eq!(pairs(&tree, moment.when()), [(2, 2), (6, 66)]);
-        tree.end(moment);
-        all_is_cut(&tree);
+        let read_point = begin_beside(&tree, |tree| put(tree, 2, 22), reclaim);
+        assert_eq!(pairs(&tree, read_point.when()), [(2, 2), (6, 66)]);
+        tree.end(read_point);
+        reclaim_all(&tree);
         assert_eq!(pairs(&tree, When::NOW), [(2, 22), (6, 66)]);
     });
 }
@@ -800,19 +800,19 @@ fn a_query_begins_beside_a_cut() {
 fn the_last_query_ends_beside(change: fn(&CaTree<Plain>), after: &'static [(u64, u64)]) {
     check(1, move || {
         let tree = one_base(&[2, 6]);
-        let moment = quietly(|| {
-            let moment = begin(&tree);
+        let read_point = quietly(|| {
+            let read_point = begin(&tree);
             put(&tree, 2, 22);
             remove(&tree, 6);
-            moment
+            read_point
         });
         let end = move |tree: &CaTree<Plain>| {
-            tree.end(moment);
-            tree.cut(100, &pin());
+            tree.end(read_point);
+            tree.reclaim(100, &pin());
             collect();
         };
         together(&tree, end, change);
-        all_is_cut(&tree);
+        reclaim_all(&tree);
         assert_eq!(pairs(&tree, When::NOW), after);
         assert_eq!(tree.len(), after.len());
     });
@@ -850,21 +850,21 @@ fn a_query_meets_a_record_that_is_passed_over() {
             let new = begin(&tree);
             put(&tree, 2, 23);
             put(&tree, 6, 63);
-            assert!(tree.cut(100, &pin()));
+            assert!(tree.reclaim(100, &pin()));
             [old, new]
         });
         together(
             &tree,
             |tree| {
                 tree.end(new);
-                tree.cut(100, &pin());
+                tree.reclaim(100, &pin());
                 collect();
             },
             |tree| assert_eq!(pairs(tree, old.when()), [(2, 2), (6, 6)]),
         );
         assert_eq!(pairs(&tree, old.when()), [(2, 2), (6, 6)]);
         tree.end(old);
-        all_is_cut(&tree);
+        reclaim_all(&tree);
         assert_eq!(pairs(&tree, When::NOW), [(2, 23), (6, 63)]);
     });
 }
@@ -876,8 +876,8 @@ fn a_query_meets_a_record_that_is_passed_over() {
 fn a_query_meets_changes_of_another() {
     check_long(|| {
         let tree = one_base(&[2, 6]);
-        let moment = quietly(|| begin(&tree));
-        let by = moment.query();
+        let read_point = quietly(|| begin(&tree));
+        let by = read_point.query();
         together(
             &tree,
             move |tree| {
@@ -901,8 +901,8 @@ fn a_query_meets_changes_of_another() {
                 });
             },
         );
-        tree.end(moment);
-        all_is_cut(&tree);
+        tree.end(read_point);
+        reclaim_all(&tree);
         assert_eq!(pairs(&tree, When::NOW), [(6, 66)]);
     });
 }

@@ -13,11 +13,11 @@
 //!
 //! # At one moment
 //! A range whose subtree counts are known is passed in microseconds, and so
-//! [at one moment](crate::Records::skip_at_once): under the lock of the base node if it is the only
-//! one; else, as a [census](ats_sync::census) is taken, behind the closed gate, and with the lock
-//! of adaptation, so that the base nodes stay as they are. Subtree counts include the records of
-//! open batches, which nobody sees, so there must be none at that moment: base nodes count records
-//! that batches have installed and not ended, and the sum of these numbers is 0.
+//! [at one read point](crate::Records::skip_at_once): under the lock of the base node if it is the
+//! only one; else, as a [census](ats_sync::census) is taken, behind the closed gate, and with the
+//! lock of adaptation, so that the base nodes stay as they are. Subtree counts include the records
+//! of open batches, which nobody sees, so there must be none at that moment: base nodes count
+//! records that batches have installed and not ended, and the sum of these numbers is 0.
 //!
 //! Uses the root, the gate, because it takes locks, the routes, which have the lock of adaptation,
 //! and the number of objects per record.

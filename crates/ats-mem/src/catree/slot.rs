@@ -19,7 +19,7 @@
 //! weight; and how it is freed.
 //!
 //! R marks a removed key whose old record earlier queries may still read: the record is a
-//! [removal](crate::moments), which leads to it. Ordinary readers need not read it.
+//! [removal](crate::read_points), which leads to it. Ordinary readers need not read it.
 //!
 //! # Invariant
 //! - SLOT-1. A slot with a summary leads to a simple record. Only a batch stamps records that are

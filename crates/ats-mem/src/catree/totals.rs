@@ -12,7 +12,7 @@ use super::kind::Kind;
 use super::tree::CaTree;
 use crate::change::Busy;
 use crate::figures::{Adaptation, BaseState, ShapeNode, Totals};
-use crate::moments::Moment;
+use crate::read_points::ReadPoint;
 use crate::record::Release;
 use ats_sync::census::Turn;
 use ats_sync::{Guard, pin};
@@ -37,19 +37,19 @@ impl<R: Release> CaTree<R> {
     }
 
     /// Begins a query, by a census like [`census`](Self::census).
-    pub(super) fn begin_moment(
+    pub(super) fn begin_read_point(
         &self,
         prepare: &mut dyn FnMut() -> Result<bool, Busy>,
-    ) -> Result<Moment, Busy> {
-        self.moments.begin(prepare, || {
+    ) -> Result<ReadPoint, Busy> {
+        self.read_points.begin(prepare, || {
             let guard = pin();
-            let mut moment = 0;
-            let mut advance = || moment = self.moments.advance();
-            let (totals, moment) = match self.glance(Some(&mut advance), &guard) {
-                Some(totals) => (totals, moment),
+            let mut read_point = 0;
+            let mut advance = || read_point = self.read_points.advance();
+            let (totals, read_point) = match self.glance(Some(&mut advance), &guard) {
+                Some(totals) => (totals, read_point),
                 None => self.take_census(&guard)?,
             };
-            Ok((moment, totals.objects))
+            Ok((read_point, totals.objects))
         })
     }
 
@@ -77,15 +77,15 @@ impl<R: Release> CaTree<R> {
             bases.push(base);
             ControlFlow::Continue(())
         });
-        let mut moment = 0;
-        let mut advance = || moment = self.moments.advance();
+        let mut read_point = 0;
+        let mut advance = || read_point = self.read_points.advance();
         let parts = || bases.iter().copied();
         let totals = self.gate.close_and_sum(turn, parts, add, &mut advance)?;
-        Some((self.with_routes(totals), moment))
+        Some((self.with_routes(totals), read_point))
     }
 
     fn with_routes(&self, totals: Totals) -> Totals {
-        let own = size_of::<Self>() + self.routes.shared_bytes() + self.moments.bytes();
+        let own = size_of::<Self>() + self.routes.shared_bytes() + self.read_points.bytes();
         let structure = own as i64 + self.routes.bytes();
         Totals {
             structure: totals.structure + structure,

@@ -5,7 +5,7 @@ use super::objects_per_record::ObjectsPerRecord;
 use super::root::Root;
 use super::routes::{OnFirstSplit, Routes};
 use super::teardown::Teardown;
-use crate::moments::Moments;
+use crate::read_points::ReadPoints;
 use crate::record::Release;
 use ats_sync::{Gate, Held};
 use std::sync::Weak;
@@ -18,7 +18,7 @@ pub struct CaTree<R: Release> {
     pub(super) gate: Gate,
     pub(super) objects: ObjectsPerRecord,
     /// The clock, and the versions that snapshot queries may read.
-    pub(super) moments: Moments<R>,
+    pub(super) read_points: ReadPoints<R>,
     /// Nodes not freed yet by `free_some`.
     teardown: Teardown<R>,
 }
@@ -59,7 +59,7 @@ impl<R: Release> CaTree<R> {
             routes: Routes::new(),
             gate: Gate::new(),
             objects,
-            moments: Moments::new(),
+            read_points: ReadPoints::new(),
             teardown: Teardown::new(),
         }
     }

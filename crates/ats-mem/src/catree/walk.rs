@@ -15,7 +15,7 @@ use super::leaf::Leaf;
 use super::leaf_order::LeafOrder;
 use super::path::PathNode;
 use super::root::Root;
-use crate::moments::When;
+use crate::read_points::When;
 use crate::record::{Record, Release};
 use crate::records::Neighbour;
 use crate::short_key::ShortKey;

@@ -9,7 +9,7 @@ use super::slot::Word;
 use super::tree::CaTree;
 use crate::batch::{HeldKeyWait, KeyStep, Stepwise, Trip};
 use crate::change::Busy;
-use crate::moments::{Moments, Query, Removal, TakeOut};
+use crate::read_points::{Query, ReadPoints, Removal, TakeOut};
 use crate::record::{self, Old, Record, RecordBox, Release, Weight};
 use ats_sync::Guard;
 use std::ptr;
@@ -125,9 +125,9 @@ impl<R: Release> CaTree<R> {
                 locked.base.count(R::weight(&record) - before);
                 self.objects.count_put(locked.base, old.as_ref(), &record);
                 let old = old.or_else(|| locked.any_record(guard).map(Old::Seen));
-                let (fresh, old) = self.moments.date(&record, old, by, guard);
+                let (fresh, old) = self.read_points.date(&record, old, by, guard);
                 locked.put_record(record, self.root(), guard);
-                self.moments.list(fresh, guard);
+                self.read_points.list(fresh, guard);
                 old.map(Gone::Replaced)
             }
             // The batch retires the old record, once it has committed.
@@ -160,14 +160,14 @@ impl<R: Release> CaTree<R> {
         (key, by): (&[u8], Option<Query>),
         guard: &'g Guard,
     ) -> Option<Old<'r, R>> {
-        match self.moments.remove(key, old, by, guard) {
+        match self.read_points.remove(key, old, by, guard) {
             Removal::Plain(old) => {
                 locked.take_out(at, key, self.root(), guard);
                 Some(old)
             }
             Removal::By(removal, fresh, old) => {
                 locked.put_record(removal, self.root(), guard);
-                self.moments.list(fresh, guard);
+                self.read_points.list(fresh, guard);
                 old
             }
         }
@@ -217,8 +217,8 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
         Ok(())
     }
 
-    fn moments(&self) -> Option<&Moments<R>> {
-        Some(&self.moments)
+    fn read_points(&self) -> Option<&ReadPoints<R>> {
+        Some(&self.read_points)
     }
 
     fn prefetch_batch(&self, keys: &[&[u8]], guard: &Guard) {

@@ -10,9 +10,9 @@
 //! ```
 //!
 //! The tag is the high bits of the hash, so that a search nearly always reads only the record it
-//! wants. `D` marks a record deleted while the table was fixed, and a [removal](crate::moments),
-//! which earlier queries look through; `U` is also set if the table was not fixed then: ordinary
-//! walks do not know the key.
+//! wants. `D` marks a record deleted while the table was fixed, and a
+//! [removal](crate::read_points), which earlier queries look through; `U` is also set if the table
+//! was not fixed then: ordinary walks do not know the key.
 
 use crate::record::{Record, Release, Weight};
 use crate::slab::{self, SlabBox};

@@ -11,8 +11,8 @@ use super::{HashTable, Records};
 use crate::When;
 use crate::change::Change;
 use crate::explore::{check, check_long};
-use crate::moments::Moment;
 use crate::provided::Provided;
+use crate::read_points::ReadPoint;
 use crate::record::{Plain, Record, RecordBox};
 use ats_sync::shim::atomic::quietly;
 use ats_sync::{collect, pin};
@@ -389,25 +389,25 @@ fn numbers_at(table: &Table, when: When) -> Vec<u64> {
     met
 }
 
-fn begin(table: &Table) -> Moment {
-    let moment = table
+fn begin(table: &Table) -> ReadPoint {
+    let read_point = table
         .begin(&mut || Ok(true))
         .expect("threads of models may wait");
-    moment.expect("a table has moments")
+    read_point.expect("a table has moments")
 }
 
 /// Checks that a query sees one of these lists, and the same one when it reads again.
 fn query(table: &Table, expected: &[&[u64]]) {
-    let moment = begin(table);
-    let first = numbers_at(table, moment.when());
+    let read_point = begin(table);
+    let first = numbers_at(table, read_point.when());
     assert!(expected.contains(&&first[..]), "{first:?}");
-    assert_eq!(first.len() as i64, moment.objects, "{first:?}");
-    assert_eq!(numbers_at(table, moment.when()), first);
-    table.end(moment);
+    assert_eq!(first.len() as i64, read_point.objects, "{first:?}");
+    assert_eq!(numbers_at(table, read_point.when()), first);
+    table.end(read_point);
 }
 
-fn cut_all(table: &Table) {
-    quietly(|| while !table.cut(100, &pin()) {});
+fn reclaim_all(table: &Table) {
+    quietly(|| while !table.reclaim(100, &pin()) {});
 }
 
 /// A query that sees the removal sees the earlier put, and both do not change for it.
@@ -433,7 +433,7 @@ fn a_query_meets_writers() {
                 query(table, &expected);
             },
         );
-        cut_all(&table);
+        reclaim_all(&table);
         let after = sort(&[stays, comes]);
         assert_eq!((numbers(&table), table.len()), (after, 2));
     });
@@ -458,12 +458,12 @@ fn a_query_and_a_cut_meet_a_split() {
         together(&table, split, |table| {
             assert_eq!(numbers_at(table, old.when()), then);
             table.end(old);
-            table.cut(100, &pin());
+            table.reclaim(100, &pin());
             assert_eq!(numbers_at(table, new.when()), [stays]);
         });
         assert_eq!(numbers_at(&table, new.when()), [stays]);
         table.end(new);
-        cut_all(&table);
+        reclaim_all(&table);
         assert_eq!((numbers(&table), table.len()), (vec![], 0));
         assert_eq!(table.memory().records, 0);
     });
@@ -477,8 +477,8 @@ fn a_query_meets_removals_of_another() {
     let [first, second] = [first, second].map(|number| number.expect("there is one"));
     check(1, move || {
         let table = fill_table(&[first, second], 2);
-        let moment = quietly(|| begin(&table));
-        let by = moment.query();
+        let read_point = quietly(|| begin(&table));
+        let by = read_point.query();
         together(
             &table,
             move |table| {
@@ -493,8 +493,8 @@ fn a_query_meets_removals_of_another() {
             },
             move |table| query(table, &[&sort(&[first, second])[..], &[second], &[]]),
         );
-        table.end(moment);
-        cut_all(&table);
+        table.end(read_point);
+        reclaim_all(&table);
         assert_eq!((numbers(&table), table.len()), (vec![], 0));
     });
 }

@@ -7,7 +7,7 @@ use super::stripes::StripeSet;
 use crate::figures::Totals;
 use crate::forcing::Forcing;
 use crate::lazy::Lazy;
-use crate::moments::Moments;
+use crate::read_points::ReadPoints;
 use crate::record::{Release, Weight, free_alone};
 use ats_sync::shim::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use ats_sync::{Census, Guard, Lock, pin};
@@ -25,7 +25,7 @@ pub struct HashTable<R: Release> {
     pub(super) seed: Seed,
     pub(super) forcing: Forcing,
     /// The clock, and the versions that snapshot queries may read.
-    pub(super) moments: Moments<R>,
+    pub(super) read_points: ReadPoints<R>,
     /// Number of buckets emptied by `free_some`.
     drained: usize,
     pub(super) rare: Lazy<Rare>,
@@ -73,7 +73,7 @@ impl<R: Release> HashTable<R> {
             stripes: StripeSet::new(),
             seed: Seed::random(),
             forcing: Forcing::default(),
-            moments: Moments::new(),
+            read_points: ReadPoints::new(),
             drained: 0,
             rare: Lazy::new(),
         }

@@ -343,8 +343,8 @@ fn removals_that_a_query_needs_keep_their_buckets() {
         put(&table, &key(number), number);
     }
     let buckets = table.directory.active();
-    let moment = table.begin(&mut || Ok(true)).ok().flatten();
-    let moment = moment.expect("a table has moments, and nothing holds its locks");
+    let read_point = table.begin(&mut || Ok(true)).ok().flatten();
+    let read_point = read_point.expect("a table has moments, and nothing holds its locks");
     for number in 0..RECORDS {
         remove(&table, &key(number));
     }
@@ -355,8 +355,8 @@ fn removals_that_a_query_needs_keep_their_buckets() {
         remove(&table, &key(number));
     }
     assert_eq!(table.directory.active(), buckets);
-    table.end(moment);
-    while !table.cut(100, &pin()) {}
+    table.end(read_point);
+    while !table.reclaim(100, &pin()) {}
     for number in 0..RECORDS {
         put(&table, &key(number), number);
         remove(&table, &key(number));

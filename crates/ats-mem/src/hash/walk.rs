@@ -14,7 +14,7 @@ use super::bucket::Bucket;
 use super::directory::depth_of;
 use super::line::{Full, Word};
 use super::table::HashTable;
-use crate::moments::When;
+use crate::read_points::When;
 use crate::record::{Record, Release};
 use crate::records::NoSuchKey;
 use ats_sync::Guard;

@@ -8,7 +8,7 @@ use super::stripes::Locked;
 use super::table::HashTable;
 use crate::batch::{HeldKeyWait, KeyStep, Stepwise, Trip};
 use crate::change::Busy;
-use crate::moments::{Fresh, Moments, Query, Removal, TakeOut, Tick};
+use crate::read_points::{Fresh, Query, ReadPoints, Removal, TakeOut, Tick};
 use crate::record::{self, Old, Record, RecordBox, Release, Weight};
 use ats_sync::Guard;
 use std::ptr;
@@ -140,7 +140,7 @@ impl<R: Release> HashTable<R> {
         } else {
             found.live
         };
-        let (fresh, gone) = match self.moments.tick() {
+        let (fresh, gone) = match self.read_points.tick() {
             None => (Fresh::NONE, there.map(|(_, old)| old.record())),
             Some(tick) => self.date((tick, by), &record, there.map(|(_, old)| old), guard),
         };
@@ -156,7 +156,7 @@ impl<R: Release> HashTable<R> {
                 found.locked.add(1, weight);
             }
         }
-        self.moments.list(fresh, guard);
+        self.read_points.list(fresh, guard);
         gone
     }
 
@@ -176,7 +176,7 @@ impl<R: Release> HashTable<R> {
             Some(_) => None,
             None => there.map(|old| Old::Seen(old.record())),
         };
-        let (fresh, gone) = self.moments.date_at(tick, record, before, guard);
+        let (fresh, gone) = self.read_points.date_at(tick, record, before, guard);
         (fresh, marked.map(Full::record).or_else(|| seen(gone)))
     }
 
@@ -204,7 +204,7 @@ impl<R: Release> HashTable<R> {
         let (slot, live) = found.live?;
         let record = live.record();
         let old = Old::Seen(record);
-        let removal = self.moments.remove(record.key(), old, by, guard);
+        let removal = self.read_points.remove(record.key(), old, by, guard);
         if let Removal::By(removal, fresh, gone) = removal {
             let word = Word::new(found.hash, removal.into_raw());
             if self.is_fixed() {
@@ -215,7 +215,7 @@ impl<R: Release> HashTable<R> {
             }
             // A removal counts as a record as long as it occupies a slot.
             found.locked.add(0, Weight::NONE - R::weight(record));
-            self.moments.list(fresh, guard);
+            self.read_points.list(fresh, guard);
             return seen(gone);
         }
         if self.is_fixed() && find_deleted(found, record.key()).is_none() {
@@ -313,8 +313,8 @@ impl<R: Release> Stepwise<R> for HashTable<R> {
         self.step_hashed((key, self.seed.hash(key)), trip.query(), guard, decide)
     }
 
-    fn moments(&self) -> Option<&Moments<R>> {
-        Some(&self.moments)
+    fn read_points(&self) -> Option<&ReadPoints<R>> {
+        Some(&self.read_points)
     }
 
     /// Prefetches the buckets of some keys, then the records in them, so that misses of different

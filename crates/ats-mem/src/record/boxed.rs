@@ -218,11 +218,11 @@ pub unsafe fn retire<R: Release>(record: *mut Record<R>, guard: &Guard) {
 ///
 /// # Safety
 /// `record` must come from [`into_raw`](RecordBox::into_raw), and no other code may be able to
-/// reach it. The [moments](crate::moments) of the store must not have been dropped.
+/// reach it. The [read points](crate::read_points) of the store must not have been dropped.
 pub(crate) unsafe fn free_alone<R: Release>(record: *mut Record<R>) {
     // SAFETY: the caller promises that the record is a box that no other code can reach. The
     // version in its stamp, if it has one, is in the list of the store, which only the caller uses,
-    // so it is not freed meanwhile (MOMENTS-3).
+    // so it is not freed meanwhile (READ_POINTS-3).
     unsafe {
         if let Some(version) = (*record).version_alone() {
             version.detach(record);

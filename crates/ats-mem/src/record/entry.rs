@@ -10,7 +10,7 @@ use std::ptr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     Open,
-    /// Committed at this time of the [clock](crate::moments).
+    /// Committed at this time of the [clock](crate::read_points).
     Committed(u64),
     Aborted,
 }

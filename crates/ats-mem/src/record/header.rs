@@ -9,7 +9,7 @@
 //! ```
 //!
 //! The uppermost bit distinguishes two kinds of stamps: it is 0 in the stamp of a batch, and 1 in
-//! that of a [version](crate::moments), whose address is in the bits below.
+//! that of a [version](crate::read_points), whose address is in the bits below.
 //!
 //! The lower 16 bits, the *shape*, never change. All ones in them mark a *wide* header with two
 //! more words:

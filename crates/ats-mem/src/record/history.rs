@@ -14,7 +14,7 @@
 //! changes: pages are replaced as a whole. When no query reads most of the records any more, each
 //! writer that appends a page compacts two others.
 //!
-//! The invariants (MOMENTS-1 and so on) are those of [`moments`](crate::moments).
+//! The invariants (READ_POINTS-1 and so on) are those of [`read_points`](crate::read_points).
 
 use ats_sync::Guard;
 use ats_sync::shim::atomic::{AtomicPtr, Ordering};
@@ -49,7 +49,7 @@ struct Pages<T> {
 /// Records by the time from which on queries see them.
 pub(crate) struct Page<T> {
     /// The range of read points that the page covers.
-    moments: Range<u64>,
+    read_points: Range<u64>,
     /// Times in ascending order, each with its record, or null if the key was absent.
     records: Vec<(u64, *mut T)>,
 }
@@ -60,15 +60,19 @@ impl<T> Page<T> {
         records.reverse();
         let from = records.first().map_or(until, |(time, _)| *time);
         Page {
-            moments: from..until,
+            read_points: from..until,
             records,
         }
     }
 
     /// Returns the record that queries at a read point see.
-    fn find(&self, moment: u64) -> *mut T {
-        let newer = self.records.partition_point(|(time, _)| *time <= moment);
-        let found = newer.checked_sub(1).filter(|_| moment < self.moments.end);
+    fn find(&self, read_point: u64) -> *mut T {
+        let newer = self
+            .records
+            .partition_point(|(time, _)| *time <= read_point);
+        let found = newer
+            .checked_sub(1)
+            .filter(|_| read_point < self.read_points.end);
         found.map_or(ptr::null_mut(), |at| self.records[at].1)
     }
 
@@ -78,7 +82,7 @@ impl<T> Page<T> {
         is_read: &'a impl Fn(Range<u64>) -> bool,
     ) -> impl Iterator<Item = (u64, *mut T)> + 'a {
         let ends = self.records.iter().skip(1).map(|(time, _)| *time);
-        let ends = ends.chain([self.moments.end]);
+        let ends = ends.chain([self.read_points.end]);
         let records = self.records.iter().zip(ends);
         records.filter_map(move |(record, end)| is_read(record.0..end).then_some(*record))
     }
@@ -94,13 +98,16 @@ impl<T> Pages<T> {
         let read = |page: &Page<T>| page.read_records(is_read).collect::<Vec<_>>();
         let mut left: Vec<Page<T>> = Vec::with_capacity(2);
         for page in &pages {
-            let (moments, mut records) = (page.moments.clone(), read(page));
+            let (read_points, mut records) = (page.read_points.clone(), read(page));
             match left.last_mut() {
                 Some(last) if last.records.len() + records.len() <= PAGE => {
-                    last.moments.end = moments.end;
+                    last.read_points.end = read_points.end;
                     last.records.append(&mut records);
                 }
-                _ => left.push(Page { moments, records }),
+                _ => left.push(Page {
+                    read_points,
+                    records,
+                }),
             }
         }
         left.retain(|page| !page.records.is_empty());
@@ -127,17 +134,17 @@ impl<T> History<T> {
 
     fn pages<'g>(&'g self, _guard: &'g Guard) -> &'g Pages<T> {
         // SAFETY: pages are retired after their replacement, so those found under a guard live as
-        // long as the guard (MOMENTS-7).
+        // long as the guard (READ_POINTS-7).
         unsafe { &*self.pages.load(Ordering::Acquire) }
     }
 
     /// Returns the record that queries at a read point see, or null if the key was absent. O(log
     /// records).
-    pub(crate) fn find(&self, moment: u64, guard: &Guard) -> *mut T {
+    pub(crate) fn find(&self, read_point: u64, guard: &Guard) -> *mut T {
         let list = &self.pages(guard).list;
-        let newer = list.partition_point(|page| page.moments.start <= moment);
+        let newer = list.partition_point(|page| page.read_points.start <= read_point);
         let page = newer.checked_sub(1).map(|at| &list[at]);
-        page.map_or(ptr::null_mut(), |page| page.find(moment))
+        page.map_or(ptr::null_mut(), |page| page.find(read_point))
     }
 
     /// Returns the number of records.
@@ -148,7 +155,7 @@ impl<T> History<T> {
     /// Appends a page of newer records. Compacts other pages if `is_read` is given, which returns
     /// `true` if a query has a read point in a range.
     ///
-    /// Only the thread that writes the key calls this (MOMENTS-7).
+    /// Only the thread that writes the key calls this (READ_POINTS-7).
     pub(crate) fn append(
         &self,
         page: Page<T>,
@@ -165,8 +172,8 @@ impl<T> History<T> {
         if let Some(is_read) = is_read.filter(|_| !new.list.is_empty()) {
             new.look_through(is_read);
         }
-        let newest = new.list.last().map_or(0, |page| page.moments.end);
-        debug_assert!(newest <= page.moments.start, "pages ascend");
+        let newest = new.list.last().map_or(0, |page| page.read_points.end);
+        debug_assert!(newest <= page.read_points.start, "pages ascend");
         new.records += page.records.len();
         new.list.push(Arc::new(page));
         let new = Box::into_raw(Box::new(new));

@@ -102,7 +102,7 @@ impl<R> Record<R> {
     ///
     /// For [`NOW`](When::NOW), that which a reader sees. Another moment is one that a query has
     /// [begun](crate::Records::begin) and not ended. O(log queries): see
-    /// [`moments`](crate::moments).
+    /// [`read_points`](crate::read_points).
     #[cold]
     pub fn resolve_at<'g>(&'g self, when: When, guard: &'g Guard) -> Option<&'g Record<R>> {
         let mut record = self;
@@ -135,11 +135,11 @@ impl<R> Record<R> {
         (!entry.shows(self, when)).then(|| unsafe { entry.before() })
     }
 
-    /// Returns the version in the stamp, if it is one (MOMENTS-3).
+    /// Returns the version in the stamp, if it is one (READ_POINTS-3).
     pub(crate) fn version<'g>(&self, _guard: &'g Guard) -> Option<&'g Version<Record<R>>> {
         let address = self.header.version();
         // SAFETY: a version is retired after it was cleared from the stamp of every record that is
-        // not retired (MOMENTS-3), so one read from a stamp under a guard lives as long as the
+        // not retired (READ_POINTS-3), so one read from a stamp under a guard lives as long as the
         // guard.
         unsafe { ptr::with_exposed_provenance::<Version<Record<R>>>(address).as_ref() }
     }
@@ -152,7 +152,7 @@ impl<R> Record<R> {
     pub(crate) unsafe fn version_alone(&self) -> Option<&Version<Record<R>>> {
         let address = self.header.version();
         // SAFETY: the version in the stamp of a record that is in a store is in the list of its
-        // moments (MOMENTS-3), and the caller promises that no other code frees it.
+        // moments (READ_POINTS-3), and the caller promises that no other code frees it.
         unsafe { ptr::with_exposed_provenance::<Version<Record<R>>>(address).as_ref() }
     }
 
@@ -174,7 +174,7 @@ impl<R> Record<R> {
         self.header.shape().value_words == 0
     }
 
-    /// Returns `true` if this is a [removal](crate::moments).
+    /// Returns `true` if this is a [removal](crate::read_points).
     #[inline]
     pub(crate) fn is_removal(&self) -> bool {
         self.is_empty() && !self.is_held()

@@ -1,6 +1,6 @@
 //! Versions of records written while queries ran: their times, and the records before.
 //!
-//! The invariants (MOMENTS-1 and so on) are those of [`moments`](crate::moments).
+//! The invariants (READ_POINTS-1 and so on) are those of [`read_points`](crate::read_points).
 
 use super::history::{History, PAGE};
 use crate::slab;
@@ -101,8 +101,8 @@ impl<T> Version<T> {
     pub(crate) fn before<'g>(&'g self, _guard: &'g Guard) -> Option<&'g T> {
         let before = self.before.load(Ordering::Acquire);
         // SAFETY: the record before is retired when its version is reclaimed, after the last query
-        // that could need it (MOMENTS-2); the guard under which the version was reached is older
-        // than that.
+        // that could need it (READ_POINTS-2); the guard under which the version was reached is
+        // older than that.
         unsafe { before.map_addr(|address| address & !MOVED).as_ref() }
     }
 
@@ -113,7 +113,7 @@ impl<T> Version<T> {
         match self.history(guard) {
             // SAFETY: a history returns the record that a query at the read point sees, which is
             // not retired while the query runs; or, if the query has ended, one that was not
-            // retired when this thread was pinned (MOMENTS-6).
+            // retired when this thread was pinned (READ_POINTS-6).
             Ok(history) => unsafe { history.find(when.0, guard).as_ref() },
             Err(_) => self.before(guard),
         }
@@ -196,7 +196,7 @@ impl<T> Version<T> {
     pub(crate) fn borne_by<'g>(&self, _guard: &'g Guard) -> Option<&'g T> {
         let record = self.record.load(Ordering::Acquire);
         // SAFETY: a record is detached before it is retired, and this thread was pinned before it
-        // read that it is not (MOMENTS-5).
+        // read that it is not (READ_POINTS-5).
         unsafe { record.map_addr(|bits| bits & !HEIR).as_ref() }
     }
 
@@ -230,8 +230,8 @@ impl<T> Version<T> {
     }
 }
 
-/// Flag of the address of a record that is about to get a version (MOMENTS-5). Records are aligned
-/// to words.
+/// Flag of the address of a record that is about to get a version (READ_POINTS-5). Records are
+/// aligned to words.
 pub(crate) const HEIR: usize = 1;
 
 /// Flag of the address of a record before to which the version above leads now.

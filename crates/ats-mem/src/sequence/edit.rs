@@ -113,7 +113,7 @@ impl<'a, R: Release> Edit<'a, R> {
             return false;
         }
         let root = self.new.root.expect("a sequence with a value has a root");
-        self.new.root = self.new.cut::<R>(root, self.new.height, position);
+        self.new.root = self.new.without::<R>(root, self.new.height, position);
         self.new.len -= 1;
         true
     }
@@ -234,7 +234,7 @@ impl Draft {
 
     /// Returns the node behind `link` without the existing value at a position below it; `None` if
     /// it was the last. The recursion is as deep as the tree is high.
-    fn cut<R: Release>(&mut self, link: Link, height: u32, position: u64) -> Option<Link> {
+    fn without<R: Release>(&mut self, link: Link, height: u32, position: u64) -> Option<Link> {
         let slot = slot_of(position, height);
         // SAFETY: links of the draft at this height lead to live nodes (SEQUENCE-7).
         let node = unsafe { link.node() };
@@ -244,7 +244,7 @@ impl Draft {
                 self.drop_value::<R>(below);
                 None
             }
-            _ => self.cut::<R>(below, height - 1, position),
+            _ => self.without::<R>(below, height - 1, position),
         };
         if rest.is_none() && node.links().len() == 1 {
             self.drop_node(link);

@@ -8,9 +8,9 @@ mod catree;
 mod claims;
 mod freeing;
 mod hash;
-mod moments;
 mod order_statistics;
 mod pop;
+mod read_points;
 #[path = "../stores/mod.rs"]
 mod stores;
 mod waits;

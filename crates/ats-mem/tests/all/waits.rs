@@ -38,7 +38,7 @@ fn gives_up(store: &impl Records<Plain>) {
         let totals = store.totals().map(|totals| totals.objects);
         let begun = store
             .begin(&mut || Ok(false))
-            .map(|moment| moment.is_some());
+            .map(|read_point| read_point.is_some());
         let read = store.get(b"key", &pin()).map(|record| record.value()[0]);
         MUST_NOT_WAIT.set(false);
         is_over.store(true, Ordering::Release);

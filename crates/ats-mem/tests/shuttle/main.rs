@@ -16,7 +16,7 @@
 //! | [`anything`] | random operations of any kind while the tree adapts |
 //! | [`hash`] | buckets of the hash table that split and join, and fixations |
 //! | [`hashing`] | random operations of any kind while the hash table adapts |
-//! | [`moments`] | snapshot queries |
+//! | [`read_points`] | snapshot queries |
 #![cfg(shuttle)]
 
 // Declared before the modules that use its macro.
@@ -31,7 +31,7 @@ mod claims;
 mod hash;
 mod hashing;
 mod leaves;
-mod moments;
+mod read_points;
 
 use ats_mem::When;
 use ats_mem::{

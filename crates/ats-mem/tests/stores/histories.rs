@@ -418,12 +418,12 @@ impl<S: Records<Plain>> Player<S> {
         let store = Arc::clone(&self.store);
         let begun = self
             .clock
-            .record(|| store.begin(&mut || Ok(true)), |moment| moment);
-        let Ok(Some(moment)) = begun.what else {
+            .record(|| store.begin(&mut || Ok(true)), |read_point| read_point);
+        let Ok(Some(read_point)) = begun.what else {
             return;
         };
-        let found = self.state_at(moment.when());
-        let size = moment.objects - self.base.objects;
+        let found = self.state_at(read_point.when());
+        let size = read_point.objects - self.base.objects;
         self.events.push(Event {
             what: What::Query(found, size),
             call: begun.call,
@@ -437,20 +437,20 @@ impl<S: Records<Plain>> Player<S> {
                 2 => self.write_over(None),
                 3 => self.batch(),
                 _ => {
-                    self.store.cut(self.random.usize(..8), &pin());
+                    self.store.reclaim(self.random.usize(..8), &pin());
                 }
             }
         }
-        assert_eq!(self.state_at(moment.when()), found, "the moment stays");
+        assert_eq!(self.state_at(read_point.when()), found, "the moment stays");
         let guard = pin();
         for (index, value) in found.iter().enumerate() {
-            let there = store.get_at(&self.place.key(index), moment.when(), &guard);
+            let there = store.get_at(&self.place.key(index), read_point.when(), &guard);
             assert_eq!(there.map(|record| record.value()[0]), *value);
         }
         drop(guard);
-        store.end(moment);
+        store.end(read_point);
         if self.random.bool() {
-            store.cut(self.random.usize(..8), &pin());
+            store.reclaim(self.random.usize(..8), &pin());
         }
     }
 
@@ -717,7 +717,7 @@ pub(crate) fn history<S: Records<Plain> + Default + 'static>(
         .flat_map(|events| events.expect("a player"))
         .collect();
     let mut left = 1000;
-    while !store.cut(5, &pin()) {
+    while !store.reclaim(5, &pin()) {
         left -= 1;
         assert!(left > 0, "no query is left");
     }

@@ -61,8 +61,8 @@ fn check_source<'g>(
     shared: &'g Shared,
     guard: &'g Guard,
 ) -> Result<&'g Shared, KnownAtom> {
-    let moment = shared.moment.as_ref().ok_or(KnownAtom::Id)?;
-    let source = moment.source.get(guard).ok_or(KnownAtom::Id)?;
+    let read_point = shared.read_point.as_ref().ok_or(KnownAtom::Id)?;
+    let source = read_point.source.get(guard).ok_or(KnownAtom::Id)?;
     check_readable(env, source, guard)?;
     Ok(shared)
 }
@@ -163,7 +163,7 @@ fn refuse<'g>(
         Err(KnownAtom::Id)
     } else if is_allowed(env, shared) {
         Ok(shared)
-    } else if shared.moment.is_some() {
+    } else if shared.read_point.is_some() {
         Err(KnownAtom::Snapshot)
     } else {
         Err(KnownAtom::Access)

@@ -13,12 +13,12 @@ mod disk;
 mod forcing;
 mod info;
 mod merge;
-mod moment;
 mod object_terms;
 mod objects;
 mod order_statistics;
 mod pop;
 mod range;
+mod reading;
 #[cfg(feature = "rivals")]
 mod rival;
 mod select;
@@ -29,7 +29,7 @@ mod take_all;
 mod unprotected;
 mod walks;
 
-pub(crate) use moment::Reading;
+pub(crate) use reading::Reading;
 pub(crate) use snapshot::{ChangedKeys, HeldSnapshot};
 pub(crate) use take_all::TakenObjects;
 

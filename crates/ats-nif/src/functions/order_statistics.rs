@@ -1,7 +1,7 @@
 //! Objects of an ordered table by rank.
 
 use super::access::find_readable;
-use super::range::{RangeEnd, cut};
+use super::range::{RangeEnd, boundary};
 use crate::atoms::KnownAtom;
 use crate::call::{NifResult, NoReply};
 use crate::env::{Env, VmWord};
@@ -116,7 +116,10 @@ fn ends<'e>(
     if !shared.table.table_type().is_ordered() {
         return Err(KnownAtom::TableType.into());
     }
-    Ok((cut(env, from, RangeEnd::From)?, cut(env, to, RangeEnd::To)?))
+    Ok((
+        boundary(env, from, RangeEnd::From)?,
+        boundary(env, to, RangeEnd::To)?,
+    ))
 }
 
 /// `range_size(Table, From, To) -> N`: the number of objects between two bounds, given as in

@@ -1,6 +1,6 @@
 //! Ranges of keys, given by their bounds.
 
-use super::moment::{self, AtMoment};
+use super::reading::{self, SliceSource};
 use super::slices::{Operation, find_for, is_of_one_moment, start};
 use crate::atoms::KnownAtom;
 use crate::call::{NifResult, NoReply};
@@ -40,8 +40,8 @@ fn range_start<'e>(
     } else {
         spec
     };
-    let from = cut(env, from, RangeEnd::From)?.unwrap_or_default();
-    let to = cut(env, to, RangeEnd::To)?;
+    let from = boundary(env, from, RangeEnd::From)?.unwrap_or_default();
+    let to = boundary(env, to, RangeEnd::To)?;
     let program = query::with_known(table, spec, |known, _| {
         Ok(Arc::clone(known.query.program()))
     })?;
@@ -49,13 +49,13 @@ fn range_start<'e>(
     let compiled = ResourceRef::new(Compiled::of_query(&query));
     let prepared = Prepared::with_compiled(query, compiled);
     if !is_of_one_moment(shared, &prepared, operation) {
-        return start(env, operation, shared, &prepared, AtMoment::None, &guard);
+        return start(env, operation, shared, &prepared, SliceSource::None, &guard);
     }
     // A query must begin on a thread that is not pinned.
     let shared = shared.to_arc();
     drop(guard);
-    let moment = moment::begin(&shared)?;
-    start(env, operation, &shared, &prepared, moment, &ats_sync::pin())
+    let source = reading::begin(&shared)?;
+    start(env, operation, &shared, &prepared, source, &ats_sync::pin())
 }
 
 /// Builds `[{'_', [], [{element, KeyPosition, '$_'}]}]`.
@@ -78,7 +78,7 @@ pub(super) enum RangeEnd {
 }
 
 /// Encodes a bound.
-pub(super) fn cut<'e>(
+pub(super) fn boundary<'e>(
     env: Env<'e>,
     term: VmTerm<'e>,
     end: RangeEnd,

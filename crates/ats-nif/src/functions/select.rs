@@ -1,7 +1,7 @@
 //! Match specifications.
 
 use super::access::{check_readable, find_readable, find_writable};
-use super::moment::{self, AtMoment, Reading};
+use super::reading::{self, Reading, SliceSource};
 use super::slices::{Operation, Work, cursor_of, find_for, is_of_one_moment, start};
 use crate::atoms::{KnownAtom, boolean};
 use crate::call::NifResult;
@@ -19,7 +19,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![
         nif!("select_start", select_start, 3),
         nif!("select_more", select_more, 5),
-        nif!("table_of_moment", table_of_moment, 1),
+        nif!("table_of_snapshot", table_of_snapshot, 1),
         nif!("explain", explain, 2),
         nif!("match_spec_compile", match_spec_compile, 2),
         nif!("match_spec_by_vm", match_spec_by_vm, 1),
@@ -73,7 +73,7 @@ fn select_start<'e>(env: Env<'e>, [table, spec, operation]: [VmTerm<'e>; 3]) -> 
             return Err(KnownAtom::None.into());
         }
         if !is_of_one_moment(shared, prepared, operation) {
-            let result = start(env, operation, shared, prepared, AtMoment::None, &guard)?;
+            let result = start(env, operation, shared, prepared, SliceSource::None, &guard)?;
             if !is_part_of_key(env, shared, operation, result) {
                 return Ok(result);
             }
@@ -83,15 +83,15 @@ fn select_start<'e>(env: Env<'e>, [table, spec, operation]: [VmTerm<'e>; 3]) -> 
             later = Some((shared.to_arc(), prepared.clone()));
             return Ok(VmWord::NIL);
         }
-        let moment = moment::begin(shared)?;
-        start(env, operation, shared, prepared, moment, &guard)
+        let source = reading::begin(shared)?;
+        start(env, operation, shared, prepared, source, &guard)
     })?;
     let Some((shared, prepared)) = later else {
         return Ok(result);
     };
     drop(guard);
-    let moment = moment::begin(&shared)?;
-    start(env, operation, &shared, &prepared, moment, &ats_sync::pin())
+    let source = reading::begin(&shared)?;
+    start(env, operation, &shared, &prepared, source, &ats_sync::pin())
 }
 
 /// Returns `true` if a slice has read only some objects of a key. A single slice reads them at one
@@ -99,7 +99,10 @@ fn select_start<'e>(env: Env<'e>, [table, spec, operation]: [VmTerm<'e>; 3]) -> 
 fn is_part_of_key(env: Env<'_>, shared: &Shared, operation: Operation, result: VmWord<'_>) -> bool {
     let table = &shared.table;
     let is_more = || VmTerm::of(env, result).tuple_words().is_some();
-    operation.has_moment() && table.table_type().is_bag() && !table.has_byte_store() && is_more()
+    operation.has_read_point()
+        && table.table_type().is_bag()
+        && !table.has_byte_store()
+        && is_more()
 }
 
 fn keeps_key(shared: &Shared, prepared: &Prepared) -> bool {
@@ -139,22 +142,22 @@ fn select_more<'e>(
         let again = [table.word(), compiled.word()];
         let work = Work::new(env, operation, so_far.word()).with_call_terms(again);
         let Some(reading) = reading else {
-            return work.go_on(shared, prepared, cursor, AtMoment::None, &guard);
+            return work.go_on(shared, prepared, cursor, SliceSource::None, &guard);
         };
         if operation.writes() {
-            let (table, moment) = (&shared.table, AtMoment::Changed(reading));
-            return work.go_on_with(table, &|_| again, prepared, cursor, moment, &guard);
+            let (table, source) = (&shared.table, SliceSource::Changed(reading));
+            return work.go_on_with(table, &|_| again, prepared, cursor, source, &guard);
         }
         if operation.is_chunk() {
             reading.await_next_chunk();
         }
-        let (table, moment) = (&*reading.snapshot, AtMoment::Kept(reading));
-        work.go_on_with(table, &|_| again, prepared, cursor, moment, &guard)
+        let (table, source) = (&*reading.snapshot, SliceSource::Kept(reading));
+        work.go_on_with(table, &|_| again, prepared, cursor, source, &guard)
     })
 }
 
-/// `table_of_moment(Term)`: the table whose snapshot a query reads, or `none`.
-fn table_of_moment<'e>(env: Env<'e>, [term]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+/// `table_of_snapshot(Term)`: the table whose snapshot a query reads, or `none`.
+fn table_of_snapshot<'e>(env: Env<'e>, [term]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let reading = resource::get::<Reading>(term);
     Ok(reading.map_or(KnownAtom::None.word(), |reading| reading.id.term(env)))
 }

@@ -7,7 +7,7 @@
 
 use super::access::{find_readable, find_writable};
 use super::arguments::{direction, direction_word};
-use super::moment::AtMoment;
+use super::reading::SliceSource;
 use crate::atoms::KnownAtom;
 use crate::call::{NifResult, NoReply};
 use crate::env::{Env, VmWord};
@@ -19,7 +19,7 @@ use crate::vm_host::VmHost;
 use crate::vm_sink::{VmSink, make_object};
 use crate::vm_term::VmTerm;
 use ats::terms::select::{At, Cursor, Progress, Selection, Slice};
-use ats::terms::{Direction, Moment, Table};
+use ats::terms::{Direction, Table, TableReadPoint};
 use ats_match::Outcome;
 use ats_sync::Guard;
 use std::ops::ControlFlow;
@@ -106,7 +106,7 @@ impl Operation {
 
     /// Returns `true` if the operation gives one result, or chunks of it, or changes the objects it
     /// finds.
-    pub(super) fn has_moment(self) -> bool {
+    pub(super) fn has_read_point(self) -> bool {
         self.is_chunk() || self.reads_all() || self.writes()
     }
 
@@ -140,12 +140,12 @@ impl Operation {
 }
 
 /// Returns `true` if a query must read a snapshot: it reads several keys of a table in memory, and
-/// [has a moment](Operation::has_moment). A single key of a bag may have so many objects that they
-/// are not changed in one step.
+/// [has a read point](Operation::has_read_point). A single key of a bag may have so many objects
+/// that they are not changed in one step.
 pub(super) fn is_of_one_moment(shared: &Shared, prepared: &Prepared, operation: Operation) -> bool {
     let is_one_step = prepared.query.reads_one_key()
         && !(operation.writes() && shared.table.table_type().is_bag());
-    operation.has_moment() && !shared.table.has_byte_store() && !is_one_step
+    operation.has_read_point() && !shared.table.has_byte_store() && !is_one_step
 }
 
 /// Resolves a table on which the caller may run this operation.
@@ -168,11 +168,11 @@ pub(super) fn start<'e>(
     operation: Operation,
     shared: &Shared,
     prepared: &Prepared,
-    moment: AtMoment<'_>,
+    source: SliceSource<'_>,
     guard: &Guard,
 ) -> NifResult<'e> {
     let work = Work::new(env, operation, VmWord::NIL);
-    work.go_on(shared, prepared, operation.start(), moment, guard)
+    work.go_on(shared, prepared, operation.start(), source, guard)
 }
 
 /// A query that is being run.
@@ -226,16 +226,16 @@ impl<'e> Work<'e> {
         shared: &Shared,
         prepared: &Prepared,
         cursor: Cursor,
-        moment: AtMoment<'_>,
+        source: SliceSource<'_>,
         guard: &Guard,
     ) -> NifResult<'e> {
         let (env, is_chunk) = (self.env, self.operation.is_chunk());
-        let terms = |moment: AtMoment<'_>| {
-            let what = moment.keep(env, shared, is_chunk);
+        let terms = |source: SliceSource<'_>| {
+            let what = source.keep(env, shared, is_chunk);
             let what = what.unwrap_or_else(|| shared.id.term(env));
             [what, prepared.term(env)]
         };
-        self.go_on_with(&shared.table, &terms, prepared, cursor, moment, guard)
+        self.go_on_with(&shared.table, &terms, prepared, cursor, source, guard)
     }
 
     /// Continues like [`go_on`](Work::go_on), for objects reached through another term: makes that
@@ -243,10 +243,10 @@ impl<'e> Work<'e> {
     pub(super) fn go_on_with(
         mut self,
         table: &Table<VmHost>,
-        terms: &dyn Fn(AtMoment<'_>) -> [VmWord<'e>; 2],
+        terms: &dyn Fn(SliceSource<'_>) -> [VmWord<'e>; 2],
         prepared: &Prepared,
         mut cursor: Cursor,
-        moment: AtMoment<'_>,
+        source: SliceSource<'_>,
         guard: &Guard,
     ) -> NifResult<'e> {
         let (env, slice) = (self.env, Slice::new());
@@ -258,7 +258,7 @@ impl<'e> Work<'e> {
             slice.with_limit(OBJECT_STEPS)
         };
         let progress = scratch::with_select_buffers(|selecting| {
-            let reading = (prepared, moment.get(guard)?, guard);
+            let reading = (prepared, source.get(guard)?, guard);
             self.run(table, reading, &mut cursor, &slice, selecting)
         })?;
         // The caller's time slice is about two slices of ours.
@@ -277,7 +277,7 @@ impl<'e> Work<'e> {
         let tag = match progress {
             Progress::Done if is_too_much => KnownAtom::Done,
             Progress::Done => {
-                moment.end();
+                source.end();
                 return Ok(self.result());
             }
             Progress::More if is_part => KnownAtom::Part,
@@ -293,7 +293,7 @@ impl<'e> Work<'e> {
         if is_part {
             result = env.tuple(&[env.list(&of_key), result]);
         }
-        let [what, compiled] = self.again.unwrap_or_else(|| terms(moment));
+        let [what, compiled] = self.again.unwrap_or_else(|| terms(source));
         let position = position(env, &cursor);
         Ok(env.tuple(&[tag.word(), what, compiled, position, result]))
     }
@@ -326,7 +326,7 @@ impl<'e> Work<'e> {
     fn run(
         &mut self,
         table: &Table<VmHost>,
-        (prepared, moment, guard): (&Prepared, Option<&Moment<VmHost>>, &Guard),
+        (prepared, read_point, guard): (&Prepared, Option<&TableReadPoint<VmHost>>, &Guard),
         cursor: &mut Cursor,
         slice: &Slice,
         selecting: &mut SelectBuffers<VmWord<'e>>,
@@ -339,7 +339,7 @@ impl<'e> Work<'e> {
             environment: &Caller(self.env),
             slice,
             guard,
-            moment,
+            read_point,
         };
         let table_type = table.table_type();
         let (env, by_key) = (self.env, table_type.is_bag() && !table_type.is_ordered());

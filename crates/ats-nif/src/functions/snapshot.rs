@@ -7,14 +7,14 @@ use crate::call::{NifResult, NoReply};
 use crate::env::{Env, VmWord};
 use crate::full_scan::{FullScan, FullScanPolicy};
 use crate::handle::WriteConcurrency;
-use crate::handle::{Handle, Moment, Protection, Recipe, ReportedOptions, Shared, Shown};
+use crate::handle::{Handle, Protection, Recipe, ReportedOptions, Shared, Shown, SnapshotView};
 use crate::owner::Owner;
 use crate::resource::{self, Resource, ResourceRef, Slot};
 use crate::sys::Word;
 use crate::vm_host::VmHost;
 use crate::vm_term::VmTerm;
 use crate::{lifetime, nif, process, sys};
-use ats::terms::{Ending, KeptMoment, Reader};
+use ats::terms::{Ending, HeldReadPoint, Reader};
 use ats_sync::Guard;
 use std::ffi::CStr;
 use std::ptr;
@@ -25,7 +25,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![
         nif!("snapshot", snapshot, 2),
         nif!("snapshots", snapshots, 1),
-        nif!("moment_state", moment_state, 1),
+        nif!("snapshot_state", snapshot_state, 1),
         nif!("release", release, 1),
         nif!("end_when_freed", end_when_freed, 1),
         nif!("changed_keys", changed_keys, 2),
@@ -39,13 +39,13 @@ pub(super) fn milliseconds(time: Duration) -> u64 {
 
 /// Returns the reason why the store has ended a snapshot, if it has.
 pub(super) fn find_ending(shared: &Shared) -> Option<KnownAtom> {
-    let why = match &shared.moment.as_ref()?.shown {
+    let why = match &shared.read_point.as_ref()?.shown {
         Shown::Disk(snapshot) => match snapshot.ending()? {
             ats_disk::Ending::Age => Some(KnownAtom::MaxAge),
             ats_disk::Ending::Memory => Some(KnownAtom::Memory),
             _ => None,
         },
-        Shown::Memory(moment) => match moment.ending()? {
+        Shown::Memory(read_point) => match read_point.ending()? {
             Ending::Age => Some(KnownAtom::MaxAge),
             Ending::Memory => Some(KnownAtom::Memory),
             Ending::Released => None,
@@ -78,8 +78,8 @@ fn snapshot<'e>(env: Env<'e>, [table, age]: [VmTerm<'e>; 2]) -> NifResult<'e> {
         let guard = ats_sync::pin();
         find_readable(env, table, &guard)?.to_arc()
     };
-    let Some(moment) = shared.table.begin()? else {
-        return match shared.moment {
+    let Some(read_point) = shared.table.begin()? else {
+        return match shared.read_point {
             _ if is_query => Ok(KnownAtom::None.word()),
             Some(_) => Err(KnownAtom::Snapshot.into()),
             None => Err(KnownAtom::Backend.into()),
@@ -90,24 +90,24 @@ fn snapshot<'e>(env: Env<'e>, [table, age]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     } else {
         Reader::Program
     };
-    let shown = moment.keep(&shared.table, reader);
+    let shown = read_point.keep(&shared.table, reader);
     if !shared.is_found_by_id() {
         // A concurrent delete may have listed the queries before this one was added.
         return Err(KnownAtom::Id.into());
     }
     if let Some(age) = age.as_unsigned() {
-        shown.moment().keep_for(Duration::from_millis(age));
+        shown.read_point().keep_for(Duration::from_millis(age));
     }
-    let (table, moment) = shown.into_parts();
-    moment.set_holder(caller.raw());
+    let (table, read_point) = shown.into_parts();
+    read_point.set_holder(caller.raw());
     let guard = ats_sync::pin();
     let recipe = Recipe {
         table,
         disk: None,
         pending_snapshot: None,
         limited_snapshot: None,
-        moment: Some(Moment {
-            shown: Shown::Memory(moment),
+        read_point: Some(SnapshotView {
+            shown: Shown::Memory(read_point),
             source: shared.id.clone(),
         }),
         name: shared.name().raw(),
@@ -162,9 +162,9 @@ fn snapshots<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     Ok(env.tuple(&words))
 }
 
-/// `moment_state(Term)`: `none` if the term is no snapshot held by a program; the reason of its
+/// `snapshot_state(Term)`: `none` if the term is no snapshot held by a program; the reason of its
 /// end, if it has ended; or `{disk | memory, Table, Owner, Age}` with its age in milliseconds.
-fn moment_state<'e>(env: Env<'e>, [term]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+fn snapshot_state<'e>(env: Env<'e>, [term]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let Some(handle) = resource::get::<Handle>(term) else {
         return Ok(KnownAtom::None.word());
     };
@@ -178,14 +178,14 @@ fn moment_state<'e>(env: Env<'e>, [term]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     if let Some(why) = find_ending(shared) {
         return Ok(why.word());
     }
-    let moment = shared.moment.as_ref().ok_or(KnownAtom::None)?;
+    let read_point = shared.read_point.as_ref().ok_or(KnownAtom::None)?;
     let owner = shared.owner().unwrap_or(KnownAtom::None.word());
-    let age = env.uint(milliseconds(moment.age()));
-    let place = match &moment.shown {
+    let age = env.uint(milliseconds(read_point.age()));
+    let place = match &read_point.shown {
         Shown::Disk(_) => KnownAtom::Disk,
         Shown::Memory(_) => KnownAtom::Memory,
     };
-    Ok(env.tuple(&[place.word(), moment.source.term(env), owner, age]))
+    Ok(env.tuple(&[place.word(), read_point.source.term(env), owner, age]))
 }
 
 /// `release(Snapshot)`: ends a snapshot, of any owner: `true`, even if it had ended already.
@@ -245,13 +245,13 @@ impl Resource for ChangedKeys {
 fn find_snapshot(env: Env<'_>, term: VmTerm<'_>) -> Result<Arc<Shared>, KnownAtom> {
     let guard = ats_sync::pin();
     let shared = find_readable(env, term, &guard)?;
-    moment_of(shared)?;
+    read_point_of(shared)?;
     Ok(shared.to_arc())
 }
 
-fn moment_of(shared: &Shared) -> Result<&Arc<KeptMoment<VmHost>>, KnownAtom> {
-    let moment = shared.moment.as_ref().and_then(Moment::of_memory);
-    moment.ok_or(KnownAtom::NoSnapshot)
+fn read_point_of(shared: &Shared) -> Result<&Arc<HeldReadPoint<VmHost>>, KnownAtom> {
+    let read_point = shared.read_point.as_ref().and_then(SnapshotView::of_memory);
+    read_point.ok_or(KnownAtom::NoSnapshot)
 }
 
 /// `changed_keys(First, Second)`: a reference to the keys that changed between two snapshots of a
@@ -262,11 +262,11 @@ fn changed_keys<'e>(env: Env<'e>, [first, second]: [VmTerm<'e>; 2]) -> NifResult
         return Err(NoReply::DirtyCpu);
     }
     let (first, second) = (find_snapshot(env, first)?, find_snapshot(env, second)?);
-    let source = |shared: &Shared| Some(ptr::from_ref(&*shared.moment.as_ref()?.source));
+    let source = |shared: &Shared| Some(ptr::from_ref(&*shared.read_point.as_ref()?.source));
     if source(&first) != source(&second) {
         return Err(KnownAtom::OtherTable.into());
     }
-    let keys = moment_of(&first)?.changed_keys(moment_of(&second)?)?;
+    let keys = read_point_of(&first)?.changed_keys(read_point_of(&second)?)?;
     Ok(ResourceRef::new(ChangedKeys(keys)).term(env))
 }
 

@@ -75,7 +75,7 @@ fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
             disk: None,
             pending_snapshot: None,
             limited_snapshot: None,
-            moment: None,
+            read_point: None,
             name: name.word().raw(),
             named,
             protection: protection_of(protection)?,
@@ -346,7 +346,7 @@ fn all<'e>(env: Env<'e>, []: [VmTerm<'e>; 0]) -> NifResult<'e> {
     for (shared, name) in registry::list_all(&guard) {
         // Tables on disk are known by other names, and to another module; snapshots only to their
         // creators.
-        let is_listed = shared.disk.is_none() && shared.moment.is_none();
+        let is_listed = shared.disk.is_none() && shared.read_point.is_none();
         if is_listed && lifetime::ensure_alive(env, shared, &guard) {
             let user_term = if shared.named {
                 // SAFETY: the word is an atom, which is an immediate and so a term in every

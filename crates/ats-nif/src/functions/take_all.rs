@@ -5,7 +5,7 @@
 //! that the take waits only for the native calls inside the table.
 
 use super::access::find_writable;
-use super::moment::AtMoment;
+use super::reading::SliceSource;
 use super::slices::{Operation, Work, cursor_of};
 use crate::atoms::KnownAtom;
 use crate::call::NifResult;
@@ -67,8 +67,8 @@ fn take_all_more<'e>(
         cursor_of(env, position).ok_or(KnownAtom::None)?
     };
     spec_shapes::with_prepared(table, spec, |prepared| {
-        let terms = |_: AtMoment<'_>| [taken_term.word(), prepared.term(env)];
+        let terms = |_: SliceSource<'_>| [taken_term.word(), prepared.term(env)];
         let work = Work::new(env, operation, so_far.word());
-        work.go_on_with(table, &terms, prepared, cursor, AtMoment::None, &guard)
+        work.go_on_with(table, &terms, prepared, cursor, SliceSource::None, &guard)
     })
 }

@@ -1,7 +1,7 @@
 //! Reads that ignore the protection of a table, for a report about it.
 
 use super::access::find_table;
-use super::moment::AtMoment;
+use super::reading::SliceSource;
 use super::slices::{Operation, Work, cursor_of};
 use crate::atoms::KnownAtom;
 use crate::call::NifResult;
@@ -33,7 +33,7 @@ fn read_unprotected<'e>(env: Env<'e>, [table, spec, position]: [VmTerm<'e>; 3]) 
             shared,
             prepared,
             cursor,
-            AtMoment::None,
+            SliceSource::None,
             &guard,
         )
     })

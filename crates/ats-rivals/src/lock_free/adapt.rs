@@ -30,7 +30,7 @@ impl<R: Release> Routes<R> {
 
     fn split(&self, node: &Node<R>, base: &Base<R>, guard: &Guard) {
         let mut edit = Edit::new();
-        let Some((left, key, right)) = edit.cut(base.tree()) else {
+        let Some((left, key, right)) = edit.split(base.tree()) else {
             return;
         };
         let route = Node::route(left, key, right);

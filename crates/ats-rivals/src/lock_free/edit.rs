@@ -174,7 +174,10 @@ impl<R: Release> Edit<R> {
 
     /// Splits a container at its root, or its only leaf in the middle. Returns the parts and the
     /// first key that belongs to the second, or `None` if it has fewer than two records.
-    pub(super) fn cut(&mut self, tree: Tree<'_, R>) -> Option<(Link<R>, SharedSlice<u8>, Link<R>)> {
+    pub(super) fn split(
+        &mut self,
+        tree: Tree<'_, R>,
+    ) -> Option<(Link<R>, SharedSlice<u8>, Link<R>)> {
         match tree {
             Tree::Inner(inner) => {
                 self.replace(tree);

@@ -116,7 +116,7 @@ enum Op {
     Row(u16, u16),
     Remove(u16),
     RemoveRow(u16, u16),
-    CutAndJoin,
+    SplitAndJoin,
     Up(u16, bool, Option<u16>, usize),
     Down(Option<u16>, Option<u16>, usize),
 }
@@ -130,7 +130,7 @@ fn op() -> impl Strategy<Value = Op> {
         2 => (key(), 1..200u16).prop_map(|(key, len)| Op::Row(key, len)),
         4 => key().prop_map(Op::Remove),
         2 => (key(), 1..200u16).prop_map(|(key, len)| Op::RemoveRow(key, len)),
-        1 => Just(Op::CutAndJoin),
+        1 => Just(Op::SplitAndJoin),
         2 => (key(), any::<bool>(), proptest::option::of(key()), 1..200usize)
             .prop_map(|(from, with, high, most)| Op::Up(from, with, high, most)),
         2 => (proptest::option::of(key()), proptest::option::of(key()), 1..200usize)
@@ -165,7 +165,7 @@ fn run(contained: &mut Contained, model: &mut BTreeMap<u16, u64>, op: Op) {
         Op::RemoveRow(first, len) => {
             (first..first + len).for_each(|key| remove(contained, model, key));
         }
-        Op::CutAndJoin => cut_and_join(contained, model),
+        Op::SplitAndJoin => split_and_join(contained, model),
         Op::Up(from, with, high, most) => {
             let (name_of, high_of) = (name(from), high.map(name));
             let (bound, expected) = if with {
@@ -213,9 +213,9 @@ fn remove(contained: &mut Contained, model: &mut BTreeMap<u16, u64>, key: u16) {
 }
 
 /// Splits a container, checks the parts, and joins them again.
-fn cut_and_join(contained: &mut Contained, model: &BTreeMap<u16, u64>) {
+fn split_and_join(contained: &mut Contained, model: &BTreeMap<u16, u64>) {
     let mut edit = Edit::new();
-    let Some((left, key, right)) = edit.cut(contained.tree()) else {
+    let Some((left, key, right)) = edit.split(contained.tree()) else {
         assert!(model.len() < 2);
         return;
     };

@@ -6,7 +6,7 @@ use super::key::{AsKey, Key};
 use super::records::{Records, decode_key, decode_value};
 use super::store_of_map::StoreOfMap;
 use super::value::{AsValue, Value};
-use ats_mem::{End, HashTable, Moment, Plain, Provided, When};
+use ats_mem::{End, HashTable, Plain, Provided, ReadPoint, When};
 use std::fmt;
 use std::iter::FusedIterator;
 use std::marker::PhantomData;

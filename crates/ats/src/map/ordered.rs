@@ -7,7 +7,7 @@ use super::key::{AsKey, Key};
 use super::records::{Records, decode_key, decode_value, value_bytes};
 use super::store_of_map::StoreOfMap;
 use super::value::{AsValue, Value};
-use ats_mem::{CaTree, End, Moment, Plain, Provided, Record, When};
+use ats_mem::{CaTree, End, Plain, Provided, ReadPoint, Record, When};
 use std::fmt;
 use std::iter::FusedIterator;
 use std::marker::PhantomData;

@@ -8,7 +8,7 @@ use super::key::{self, AsKey, Key, KeyBytes};
 use super::store_of_map::{MapStore, StoreOfMap};
 use super::value::{self, AsValue, Value};
 use super::words::{Words, pack, unpack};
-use ats_mem::{Busy, Change, End, Moment, Plain, Provided, Record, RecordBox, When};
+use ats_mem::{Busy, Change, End, Plain, Provided, ReadPoint, Record, RecordBox, When};
 use ats_sync::pin;
 use std::any::type_name;
 use std::marker::PhantomData;
@@ -273,18 +273,18 @@ impl<S: MapStore, K: Key, V: Value> Records<S, K, V> {
 
     /// Begins a moment, at which the records can be read until it is ended. The store must not be
     /// exchanged meanwhile.
-    pub(super) fn begin(&self) -> Moment {
+    pub(super) fn begin(&self) -> ReadPoint {
         begin(self.store.keep().store())
     }
 
-    pub(super) fn end(&self, moment: Moment) {
-        self.store.keep().store().end(moment);
-        self.store.cut();
+    pub(super) fn end(&self, read_point: ReadPoint) {
+        self.store.keep().store().end(read_point);
+        self.store.reclaim();
     }
 }
 
 /// Begins a moment of a store.
-pub(super) fn begin(store: &impl ats_mem::Records<Plain>) -> Moment {
+pub(super) fn begin(store: &impl ats_mem::Records<Plain>) -> ReadPoint {
     let begun = retry(|| store.begin(&mut || Ok(true)));
     begun.expect("the stores of maps have moments")
 }

@@ -191,11 +191,11 @@ assert_eq!(before.iter().count(), 1);")]
         #[must_use]
         pub fn snapshot(&self) -> Snapshot<'_, K, V> {
             let records = self.records.share();
-            let moment = records.begin();
+            let read_point = records.begin();
             Snapshot {
                 records,
-                when: moment.when(),
-                moment: Some(moment),
+                when: read_point.when(),
+                read_point: Some(read_point),
                 map: PhantomData,
             }
         }
@@ -277,7 +277,7 @@ macro_rules! shared_traits {
             records: RecordsOfMap<K, V>,
             when: When,
             /// The moment, until it is ended.
-            moment: Option<Moment>,
+            read_point: Option<ReadPoint>,
             map: PhantomData<&'m $map<K, V>>,
         }
 
@@ -290,7 +290,10 @@ macro_rules! shared_traits {
             /// Returns the number of keys at the moment. O(1).
             #[must_use]
             pub fn len(&self) -> usize {
-                let objects = self.moment.as_ref().map_or(0, |moment| moment.objects);
+                let objects = self
+                    .read_point
+                    .as_ref()
+                    .map_or(0, |read_point| read_point.objects);
                 usize::try_from(objects).unwrap_or(0)
             }
 
@@ -303,8 +306,8 @@ macro_rules! shared_traits {
 
         impl<K: Key, V: Value> Drop for Snapshot<'_, K, V> {
             fn drop(&mut self) {
-                if let Some(moment) = self.moment.take() {
-                    self.records.end(moment);
+                if let Some(read_point) = self.read_point.take() {
+                    self.records.end(read_point);
                 }
             }
         }

@@ -71,8 +71,8 @@ impl<S: MapStore> Shared<S> {
 
     /// Frees some of the records that were kept for snapshots that have ended. Returns `true` if
     /// none is left.
-    fn cut(&self) -> bool {
-        self.store.cut(SLICE, &ats_sync::pin())
+    fn reclaim(&self) -> bool {
+        self.store.reclaim(SLICE, &ats_sync::pin())
     }
 }
 
@@ -85,8 +85,8 @@ impl<S: MapStore> JoinIdle for Shared<S> {
         self.store.join_idle(&ats_sync::pin())
     }
 
-    fn cut_slice(&self) -> bool {
-        self.cut()
+    fn reclaim_slice(&self) -> bool {
+        self.reclaim()
     }
 
     fn release(self: Arc<Self>) {
@@ -178,9 +178,9 @@ impl<S: MapStore> StoreOfMap<S> {
 
     /// Frees records that were kept for a snapshot that has just ended: some at once, and the rest
     /// in the background.
-    pub(crate) fn cut(&self) {
+    pub(crate) fn reclaim(&self) {
         let shared = self.keep();
-        if !shared.cut() {
+        if !shared.reclaim() {
             idle_joiner::notice_at_once(&shared);
         }
     }

@@ -18,10 +18,10 @@
 //! several counters of an object change in turn, the object is replaced at each turn.
 //!
 //! # Queries of an earlier moment
-//! While [queries](crate::terms::Moment) run a counter is changed like any other element, by a new
-//! record. A thread that changes a counter in place is pinned from before it checks that no query
-//! runs until it has changed the counter. So the first query waits until all threads have unpinned
-//! that were pinned before.
+//! While [queries](crate::terms::TableReadPoint) run a counter is changed like any other element,
+//! by a new record. A thread that changes a counter in place is pinned from before it checks that
+//! no query runs until it has changed the counter. So the first query waits until all threads have
+//! unpinned that were pinned before.
 //!
 //! # Invariants
 //! - COUNTER_CELL-1. The cell of a published record is accessed atomically only.

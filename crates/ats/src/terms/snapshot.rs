@@ -2,8 +2,8 @@
 
 use crate::terms::counter_cell;
 use crate::terms::error::Error;
-use crate::terms::kept_moment::{Ending, KeptMoment, Reader};
-use crate::terms::moment::Moment;
+use crate::terms::held_read_point::{Ending, HeldReadPoint, Reader};
+use crate::terms::read_point::TableReadPoint;
 use crate::terms::snapshot_list::KeptSnapshots;
 use crate::terms::store::records::TableRecords;
 use crate::terms::store::{Records, Store};
@@ -18,11 +18,11 @@ use std::sync::Arc;
 ///
 /// Writers of the table go on. A replaced or removed object stays in memory as long as a snapshot
 /// shows it: for each snapshot at most one version of each key. A snapshot ends when it is dropped,
-/// when its moment is [ended](KeptMoment::end), by its [age](KeptMoment::keep_for), or if the
+/// when its moment is [ended](HeldReadPoint::end), by its [age](HeldReadPoint::keep_for), or if the
 /// snapshots of its table hold back [too much](Table::set_snapshot_memory). A function that reads a
 /// snapshot that has ended returns [`Error::Ended`].
 ///
-/// The protocol, and its sources, are those of [`ats_mem::moments`].
+/// The protocol, and its sources, are those of [`ats_mem::read_points`].
 ///
 /// ```
 /// use ats::terms::{Error, Table, TableType, TermHost, Workspace};
@@ -45,23 +45,23 @@ use std::sync::Arc;
 /// ```
 pub struct Snapshot<H: Host> {
     /// The table and its moment, until they are taken out.
-    parts: Option<(Table<H>, Arc<KeptMoment<H>>)>,
+    parts: Option<(Table<H>, Arc<HeldReadPoint<H>>)>,
 }
 
 impl<H: Host> Snapshot<H> {
-    fn parts(&self) -> &(Table<H>, Arc<KeptMoment<H>>) {
+    fn parts(&self) -> &(Table<H>, Arc<HeldReadPoint<H>>) {
         let parts = self.parts.as_ref();
         parts.expect("they are taken out in the end only")
     }
 
     /// Returns the moment, which can end the snapshot.
-    pub fn moment(&self) -> &Arc<KeptMoment<H>> {
+    pub fn read_point(&self) -> &Arc<HeldReadPoint<H>> {
         &self.parts().1
     }
 
     /// Returns the table that shows the moment, and the moment. The moment ends when both are
     /// dropped.
-    pub fn into_parts(mut self) -> (Table<H>, Arc<KeptMoment<H>>) {
+    pub fn into_parts(mut self) -> (Table<H>, Arc<HeldReadPoint<H>>) {
         let parts = self.parts.take();
         parts.expect("they are taken out in the end only")
     }
@@ -77,21 +77,21 @@ impl<H: Host> Deref for Snapshot<H> {
 
 impl<H: Host> Drop for Snapshot<H> {
     fn drop(&mut self) {
-        if let Some((_table, moment)) = self.parts.take() {
-            moment.end(Ending::Released);
+        if let Some((_table, read_point)) = self.parts.take() {
+            read_point.end(Ending::Released);
         }
     }
 }
 
-impl<H: Host> Moment<H> {
+impl<H: Host> TableReadPoint<H> {
     /// Keeps the moment, and returns a table of the type of `table` that shows it.
     pub fn keep(self, table: &Table<H>, reader: Reader) -> Snapshot<H> {
-        let moment = Arc::new(KeptMoment::new(self, reader));
-        let past: Arc<dyn TableRecords<H>> = Arc::<KeptMoment<H>>::clone(&moment);
+        let read_point = Arc::new(HeldReadPoint::new(self, reader));
+        let past: Arc<dyn TableRecords<H>> = Arc::<HeldReadPoint<H>>::clone(&read_point);
         let store = CurrentStore::new(Store::new(Records::Past(past)));
-        table.snapshots().add(&moment);
+        table.snapshots().add(&read_point);
         Snapshot {
-            parts: Some((table.with_store(store), moment)),
+            parts: Some((table.with_store(store), read_point)),
         }
     }
 }
@@ -105,11 +105,11 @@ impl<H: Host> Table<H> {
     /// Writers go on. The first query after a while waits for threads that are changing a counter
     /// in place, if the table has had such a counter; so the caller must not be pinned. O(locks).
     ///
-    /// The protocol is that of [`ats_mem::moments`].
+    /// The protocol is that of [`ats_mem::read_points`].
     ///
     /// # Errors
     /// [`Error::Busy`] if the thread must not wait for long, and would have to.
-    pub fn begin(&self) -> Result<Option<Moment<H>>, Error> {
+    pub fn begin(&self) -> Result<Option<TableReadPoint<H>>, Error> {
         self.begin_prepared(&mut || {
             if self.counts_in_place() {
                 counter_cell::wait_for_changes().map(|()| true)
@@ -120,17 +120,17 @@ impl<H: Host> Table<H> {
     }
 
     /// Begins a query that does not read counters. The caller may be pinned.
-    pub(crate) fn begin_of_keys(&self) -> Result<Option<Moment<H>>, Error> {
+    pub(crate) fn begin_of_keys(&self) -> Result<Option<TableReadPoint<H>>, Error> {
         self.begin_prepared(&mut || Ok(false))
     }
 
     fn begin_prepared(
         &self,
         prepare: &mut dyn FnMut() -> Result<bool, Busy>,
-    ) -> Result<Option<Moment<H>>, Error> {
+    ) -> Result<Option<TableReadPoint<H>>, Error> {
         let store = self.store.reference();
-        let moment = store.begin(prepare)?;
-        Ok(moment.map(|moment| Moment::new(store, moment)))
+        let read_point = store.begin(prepare)?;
+        Ok(read_point.map(|read_point| TableReadPoint::new(store, read_point)))
     }
 
     /// Returns a snapshot of the table, as of a moment between the begin and the end of this call.
@@ -141,7 +141,7 @@ impl<H: Host> Table<H> {
     /// moments; [`Error::Snapshot`] if the table is a snapshot.
     pub fn snapshot(&self) -> Result<Snapshot<H>, Error> {
         match self.begin()? {
-            Some(moment) => Ok(moment.keep(self, Reader::Program)),
+            Some(read_point) => Ok(read_point.keep(self, Reader::Program)),
             None if self.is_snapshot() => Err(Error::Snapshot),
             None => Err(Error::Storage(StoreError::Unsupported)),
         }
@@ -161,9 +161,9 @@ impl<H: Host> Table<H> {
     /// Ends the moments that are kept for queries, because the table is deleted. Snapshots go on.
     pub fn end_queries(&self) {
         if let Some(list) = self.known_snapshots() {
-            for moment in list.live() {
-                if moment.reader() != Reader::Program {
-                    moment.end(Ending::Released);
+            for read_point in list.live() {
+                if read_point.reader() != Reader::Program {
+                    read_point.end(Ending::Released);
                 }
             }
         }
@@ -175,7 +175,7 @@ impl<H: Host> Table<H> {
     }
 
     /// Returns the figures of the table's snapshots. Leaves out snapshots that are about to end
-    /// because their [holder](KeptMoment::set_holder) has ended: `lives` returns `false` for it.
+    /// because their [holder](HeldReadPoint::set_holder) has ended: `lives` returns `false` for it.
     /// O(snapshots).
     pub fn kept_snapshots_of(&self, lives: &dyn Fn(u64) -> bool) -> KeptSnapshots {
         match self.known_snapshots() {

@@ -1,7 +1,7 @@
 //! The list of a table's snapshots, which ends and counts them.
 
 use crate::idle_joiner::{self, JoinIdle, Listed};
-use crate::terms::kept_moment::{Ending, KeptMoment, Reader};
+use crate::terms::held_read_point::{Ending, HeldReadPoint, Reader};
 use crate::terms::store::SLICE;
 use crate::terms::store::store_ref::StoreRef;
 use ats_term::image::Host;
@@ -34,7 +34,7 @@ const MOST_BYTES: usize = 256 << 20;
 
 /// The snapshots of a table.
 pub(crate) struct SnapshotList<H: Host> {
-    all: Mutex<Vec<Weak<KeptMoment<H>>>>,
+    all: Mutex<Vec<Weak<HeldReadPoint<H>>>>,
     most_bytes: AtomicUsize,
     evicted: AtomicU64,
     listed: Listed,
@@ -55,69 +55,73 @@ impl<H: Host> SnapshotList<H> {
         self.most_bytes.store(bytes, Ordering::Relaxed);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Weak<KeptMoment<H>>>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Weak<HeldReadPoint<H>>>> {
         // The list is valid at every moment, so a panic elsewhere does not spoil it.
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn add(self: &Arc<Self>, moment: &Arc<KeptMoment<H>>) {
+    pub(crate) fn add(self: &Arc<Self>, read_point: &Arc<HeldReadPoint<H>>) {
         let mut all = self.lock();
         // Dropped moments are removed from the list only when it would grow.
         if all.len() == all.capacity() {
-            all.retain(|moment| moment.strong_count() > 0);
+            all.retain(|read_point| read_point.strong_count() > 0);
         }
-        all.push(Arc::downgrade(moment));
+        all.push(Arc::downgrade(read_point));
         drop(all);
         idle_joiner::notice(self);
     }
 
     /// Returns the moments that have not ended, oldest first.
-    pub(crate) fn live(&self) -> Vec<Arc<KeptMoment<H>>> {
+    pub(crate) fn live(&self) -> Vec<Arc<HeldReadPoint<H>>> {
         let live: Vec<_> = self.lock().iter().filter_map(Weak::upgrade).collect();
         let live = live.into_iter();
-        live.filter(|moment| moment.ending().is_none()).collect()
+        live.filter(|read_point| read_point.ending().is_none())
+            .collect()
     }
 
     /// Returns the figures of the moments whose holders live.
     pub(crate) fn figures(&self, lives: &dyn Fn(u64) -> bool) -> KeptSnapshots {
         let mut live = self.live();
-        live.retain(|moment| moment.holder().is_none_or(lives));
+        live.retain(|read_point| read_point.holder().is_none_or(lives));
         let stores = stores(&live);
         let held = |store: &StoreRef<H>| {
-            let _all = store.cut(SLICE);
+            let _all = store.reclaim(SLICE);
             store.held_bytes()
         };
-        let is_snapshot = |moment: &&Arc<KeptMoment<H>>| moment.reader() == Reader::Program;
+        let is_snapshot =
+            |read_point: &&Arc<HeldReadPoint<H>>| read_point.reader() == Reader::Program;
         let count = live.iter().filter(is_snapshot).count();
         KeptSnapshots {
             count,
             queries: live.len() - count,
-            oldest: live.first().map_or(Duration::ZERO, |moment| moment.age()),
+            oldest: live
+                .first()
+                .map_or(Duration::ZERO, |read_point| read_point.age()),
             bytes: stores.iter().map(held).sum(),
             evicted: self.evicted.load(Ordering::Relaxed),
         }
     }
 
     /// Ends a moment that is too old, or holds back too much memory.
-    fn evict(&self, moment: &KeptMoment<H>, why: Ending) {
-        if moment.end(why) && moment.reader() == Reader::Program {
+    fn evict(&self, read_point: &HeldReadPoint<H>, why: Ending) {
+        if read_point.end(why) && read_point.reader() == Reader::Program {
             self.evicted.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// Ends the oldest moments until the others are within the limit of memory.
-    fn bound_memory(&self, live: &[Arc<KeptMoment<H>>]) {
+    fn bound_memory(&self, live: &[Arc<HeldReadPoint<H>>]) {
         let most = self.most_bytes.load(Ordering::Relaxed);
         let stores = stores(live);
         let held = || {
             stores.iter().map(|store| {
-                let _all = store.cut_idle();
+                let _all = store.reclaim_idle();
                 store.held_bytes()
             })
         };
         let mut oldest = live
             .iter()
-            .filter(|moment| moment.reader() != Reader::Query);
+            .filter(|read_point| read_point.reader() != Reader::Query);
         while held().sum::<usize>() > most {
             let Some(oldest) = oldest.next() else {
                 return;
@@ -128,12 +132,17 @@ impl<H: Host> SnapshotList<H> {
 }
 
 /// Returns the stores of these moments without duplicates.
-fn stores<H: Host>(moments: &[Arc<KeptMoment<H>>]) -> Vec<StoreRef<H>> {
+fn stores<H: Host>(read_points: &[Arc<HeldReadPoint<H>>]) -> Vec<StoreRef<H>> {
     let guard = ats_sync::pin();
     let mut stores = BTreeMap::new();
-    for moment in moments.iter().filter_map(|kept| kept.moment(&guard).ok()) {
-        let address = std::ptr::from_ref(moment.store()).addr();
-        stores.entry(address).or_insert_with(|| moment.reference());
+    for read_point in read_points
+        .iter()
+        .filter_map(|kept| kept.read_point(&guard).ok())
+    {
+        let address = std::ptr::from_ref(read_point.store()).addr();
+        stores
+            .entry(address)
+            .or_insert_with(|| read_point.reference());
     }
     stores.into_values().collect()
 }
@@ -146,17 +155,17 @@ impl<H: Host> JoinIdle for SnapshotList<H> {
     /// Ends moments that are too old, or hold back too much memory.
     fn join_idle(&self) -> bool {
         let (now, mut live) = (Instant::now(), self.live());
-        live.retain(|moment| {
-            let is_over = moment.is_over(now);
+        live.retain(|read_point| {
+            let is_over = read_point.is_over(now);
             if is_over {
-                self.evict(moment, Ending::Age);
+                self.evict(read_point, Ending::Age);
             }
             !is_over
         });
         self.bound_memory(&live);
         drop(live);
         let mut all = self.lock();
-        all.retain(|moment| moment.strong_count() > 0);
+        all.retain(|read_point| read_point.strong_count() > 0);
         all.shrink_to(MOST_FREE);
         all.is_empty()
     }

@@ -17,11 +17,11 @@ use crate::idle_joiner::{self, JoinIdle, Listed};
 use crate::terms::bag::Decided;
 use crate::terms::error::Error;
 use crate::terms::value::{Rec, Values};
-use ats_mem::moments::{self, Moments};
+use ats_mem::read_points::{self, ReadPoints};
 use ats_mem::sequence::Leftovers;
 use ats_mem::{
-    Adaptation, BatchPlan, Beside, Buckets, Busy, CaTree, Change, HashTable, Moment, OnFirstSplit,
-    RecordBox, ShapeNode, ShortKey, Skipped, Totals, Upkeep, Walk, When,
+    Adaptation, BatchPlan, Beside, Buckets, Busy, CaTree, Change, HashTable, OnFirstSplit,
+    ReadPoint, RecordBox, ShapeNode, ShortKey, Skipped, Totals, Upkeep, Walk, When,
 };
 use ats_store::{Bags, Direction, End, KeyRange, SlotAnswer};
 use ats_sync::Guard;
@@ -243,7 +243,7 @@ impl<H: Host> Store<H> {
         fn update_by<'g>(
             &'g self,
             key: &[u8],
-            by: Option<moments::Query>,
+            by: Option<read_points::Query>,
             guard: &'g Guard,
             decide: &mut Decide<'_, 'g, H>
         ) -> Result<(), Error>;
@@ -279,11 +279,11 @@ impl<H: Host> Store<H> {
         fn about_len<'g>(&'g self) -> Option<usize>;
         fn totals<'g>(&'g self) -> Result<Option<Totals>, Error>;
         #[inline]
-        fn moments<'g>(&'g self) -> Option<&'g Moments<Values<H>>>;
+        fn read_points<'g>(&'g self) -> Option<&'g ReadPoints<Values<H>>>;
         fn begin<'g>(
             &'g self,
             prepare: &mut dyn FnMut() -> Result<bool, Busy>
-        ) -> Result<Option<Moment>, Error>;
+        ) -> Result<Option<ReadPoint>, Error>;
         fn fix<'g>(&'g self) -> ();
         fn unfix<'g>(&'g self) -> ();
         fn upkeep<'g>(&'g self, work: Upkeep, budget: usize, guard: &Guard) -> bool;
@@ -302,15 +302,15 @@ impl<H: Host> Store<H> {
     }
 
     /// Ends a query of a moment.
-    pub(crate) fn end(&self, moment: Moment) {
-        if let Some(moments) = self.moments() {
-            moments.end(moment);
+    pub(crate) fn end(&self, read_point: ReadPoint) {
+        if let Some(read_points) = self.read_points() {
+            read_points.end(read_point);
         }
     }
 
     /// Frees up to about `budget` records that were kept for queries. Returns `true` if none is
     /// left.
-    pub(crate) fn cut(&self, budget: usize) -> bool {
+    pub(crate) fn reclaim(&self, budget: usize) -> bool {
         self.upkeep(Upkeep::Queries, budget, &ats_sync::pin())
     }
 
@@ -319,18 +319,18 @@ impl<H: Host> Store<H> {
         if self.is_taken_out.load(Ordering::Relaxed) {
             return self.about_bytes();
         }
-        self.moments().map_or(0, Moments::held_bytes)
+        self.read_points().map_or(0, ReadPoints::held_bytes)
     }
 
-    /// Visits records of keys that changed from one moment to another: see [`Moments::changed`].
+    /// Visits records of keys that changed from one moment to another: see [`ReadPoints::changed`].
     pub(crate) fn changed(
         &self,
         between: (When, When),
         guard: &Guard,
         visit: &mut dyn FnMut(&Rec<H>),
     ) {
-        if let Some(moments) = self.moments() {
-            moments.changed(between, guard, visit);
+        if let Some(read_points) = self.read_points() {
+            read_points.changed(between, guard, visit);
         }
     }
 
@@ -361,7 +361,7 @@ impl<H: Host> Store<H> {
         if self.is_of_past() {
             return true;
         }
-        self.moments().is_some_and(Moments::are_read)
+        self.read_points().is_some_and(ReadPoints::are_read)
     }
 
     /// Visits keys and values of a store of bytes.
@@ -394,7 +394,7 @@ impl<H: Host> Store<H> {
     pub(crate) fn update_short<'g>(
         &'g self,
         key: &[u8],
-        by: Option<moments::Query>,
+        by: Option<read_points::Query>,
         guard: &'g Guard,
         decide: &mut DecideShort<'_, 'g, H>,
     ) -> Result<(), Error> {
@@ -413,7 +413,7 @@ impl<H: Host> Store<H> {
     pub(crate) fn is_too_long_to_update<'g>(
         &'g self,
         key: &[u8],
-        by: Option<moments::Query>,
+        by: Option<read_points::Query>,
         guard: &'g Guard,
         decide: &mut dyn FnMut(Option<&'g Rec<H>>) -> Option<Change<Values<H>>>,
     ) -> Result<bool, Error> {
@@ -437,8 +437,8 @@ impl<H: Host> Store<H> {
     }
 
     /// Returns `true` if queries of the store can read one moment.
-    pub(crate) fn has_moments(&self) -> bool {
-        self.moments().is_some()
+    pub(crate) fn has_read_points(&self) -> bool {
+        self.read_points().is_some()
     }
 
     /// Returns the bytes of memory, at one moment. They decrease only if objects are removed or
@@ -476,7 +476,7 @@ impl<H: Host> Store<H> {
     pub(crate) fn update_bag_by<'g>(
         &'g self,
         key: &[u8],
-        by: Option<moments::Query>,
+        by: Option<read_points::Query>,
         guard: &'g Guard,
         decide: &mut DecideBag<'_, 'g, H>,
     ) -> Result<(), Error> {
@@ -540,8 +540,8 @@ impl<H: Host> JoinIdle for Store<H> {
         self.upkeep(Upkeep::Parts, 0, &ats_sync::pin())
     }
 
-    fn cut_slice(&self) -> bool {
-        self.cut(SLICE)
+    fn reclaim_slice(&self) -> bool {
+        self.reclaim(SLICE)
     }
 
     /// Gives up a reference. The last one frees the store: at once if it is small, else in the

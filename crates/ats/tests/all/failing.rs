@@ -213,7 +213,7 @@ fn delete_a_slice(
         environment: &Nowhere,
         slice: &Slice::new(),
         guard: &ats::terms::pin(),
-        moment: None,
+        read_point: None,
     })
 }
 
@@ -338,7 +338,7 @@ const OPERATIONS: [(&str, bool, Operation); 22] = [
                 environment: &Nowhere,
                 slice: &Slice::new(),
                 guard: &ats::terms::pin(),
-                moment: None,
+                read_point: None,
             },
             &mut |_| {
                 objects += 1;
@@ -551,7 +551,7 @@ fn a_query_goes_on_behind_keys_that_were_to_be_merged() {
                     environment: &Nowhere,
                     slice: &Slice::new(),
                     guard: &ats::terms::pin(),
-                    moment: None,
+                    read_point: None,
                 };
                 let progress = table.select(&mut selection, &mut |_| {
                     objects += 1;

@@ -88,8 +88,8 @@ fn keys_that_changed_are_found() -> Result<(), Error> {
             for _ in 0..100 {
                 change(&table, &mut random, -1)?;
             }
-            let keys = earlier.moment().changed_keys(later.moment())?;
-            assert_eq!(later.moment().changed_keys(earlier.moment())?, keys);
+            let keys = earlier.read_point().changed_keys(later.read_point())?;
+            assert_eq!(later.read_point().changed_keys(earlier.read_point())?, keys);
             let guard = ats::terms::pin();
             let mut changed = BTreeSet::new();
             for key in &keys {
@@ -115,19 +115,19 @@ fn a_snapshot_that_has_ended_is_refused() -> Result<(), Error> {
     let snapshot = table.snapshot()?;
     assert!(matches!(snapshot.snapshot(), Err(Error::Snapshot)));
     assert_eq!(snapshot.clear(), Err(Error::Snapshot));
-    snapshot.moment().end(Ending::Released);
-    assert_eq!(snapshot.moment().ending(), Some(Ending::Released));
+    snapshot.read_point().end(Ending::Released);
+    assert_eq!(snapshot.read_point().ending(), Some(Ending::Released));
     let guard = ats::terms::pin();
     let found = snapshot.lookup(&Term::from(1), &mut work, &guard);
     assert!(matches!(found, Err(Error::Ended)));
     assert!(matches!(snapshot.first(&guard), Err(Error::Ended)));
     assert_eq!(objects(&snapshot), Err(Error::Ended));
     let aged = table.snapshot()?;
-    aged.moment().keep_for(Duration::from_millis(1));
-    while aged.moment().ending().is_none() {
+    aged.read_point().keep_for(Duration::from_millis(1));
+    while aged.read_point().ending().is_none() {
         std::thread::sleep(Duration::from_millis(10));
     }
-    assert_eq!(aged.moment().ending(), Some(Ending::Age));
+    assert_eq!(aged.read_point().ending(), Some(Ending::Age));
     Ok(())
 }
 
@@ -157,7 +157,7 @@ fn readers_of_a_snapshot_that_ends() -> Result<(), Error> {
                     let object = Term::from((key, round + 1));
                     table.insert(&object, &mut work).expect("it can be written");
                     if key == 100 + round {
-                        snapshot.moment().end(Ending::Released);
+                        snapshot.read_point().end(Ending::Released);
                     }
                 }
                 reader.join().expect("what is read is right");
@@ -197,7 +197,7 @@ fn a_guard_that_never_goes_is_not_waited_for_too_long() -> Result<(), Error> {
         });
         is_pinned.recv().expect("it is pinned");
         MUST_NOT_WAIT.set(true);
-        let begun = table.begin().map(|moment| moment.is_some());
+        let begun = table.begin().map(|read_point| read_point.is_some());
         MUST_NOT_WAIT.set(false);
         unpin.send(()).expect("it waits");
         assert_eq!(begun, Err(Error::Busy));

@@ -158,8 +158,8 @@ fn taking_waits_for_no_moment() -> Result<(), Error> {
             table.insert(&Term::from((key, key)), &mut work)?;
         }
         let all = everything(&table);
-        let (moment, snapshot) = (table.begin()?, table.snapshot()?);
-        assert!(moment.is_some());
+        let (read_point, snapshot) = (table.begin()?, table.snapshot()?);
+        assert!(read_point.is_some());
         let taken = table.take_all()?;
         assert_eq!(everything(await_rest(&taken)), all, "{kind:?}");
         assert_eq!(everything(&snapshot), all, "{kind:?}");

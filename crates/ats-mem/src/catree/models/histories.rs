@@ -5,7 +5,7 @@ use crate::record::history::PAGE;
 
 /// Returns a tree and its queries. One key is written so often between them that the last version
 /// is one step before one with another page of its history.
-fn with_history(steps: usize) -> (Tree, Vec<Moment>) {
+fn with_history(steps: usize) -> (Tree, Vec<ReadPoint>) {
     let tree = one_base(&[2, 6]);
     let queries = quietly(|| {
         let query_and_put = |value| {
@@ -19,7 +19,7 @@ fn with_history(steps: usize) -> (Tree, Vec<Moment>) {
 }
 
 /// Checks the value that each of these queries sees.
-fn see_history(tree: &CaTree<Plain>, queries: &[Moment]) {
+fn see_history(tree: &CaTree<Plain>, queries: &[ReadPoint]) {
     let values = queries.iter().map(|query| {
         let guard = pin();
         let found = tree.get_at(&key(2), query.when(), &guard);
@@ -53,7 +53,7 @@ fn old_queries_meet_a_page_that_is_appended() {
                 tree.end(query);
             }
         });
-        all_is_cut(&tree);
+        reclaim_all(&tree);
         assert_eq!(pairs(&tree, When::NOW), [(2, 101), (6, 6)]);
     });
 }
@@ -68,12 +68,12 @@ fn old_queries_meet_a_history_that_is_passed_over() {
         let last = queries.pop().expect("there are some");
         let queries = std::sync::Arc::new(queries);
         let mine = std::sync::Arc::clone(&queries);
-        quietly(|| assert!(tree.cut(100, &pin())));
+        quietly(|| assert!(tree.reclaim(100, &pin())));
         together(
             &tree,
             move |tree| {
                 tree.end(last);
-                tree.cut(100, &pin());
+                tree.reclaim(100, &pin());
                 collect();
             },
             move |tree| see_history(tree, &mine[..2]),
@@ -85,7 +85,7 @@ fn old_queries_meet_a_history_that_is_passed_over() {
                 tree.end(query);
             }
         });
-        all_is_cut(&tree);
+        reclaim_all(&tree);
         let last = 2 * PAGE as u64 + 1;
         assert_eq!(pairs(&tree, When::NOW), [(2, last), (6, 6)]);
     });
@@ -98,12 +98,12 @@ fn a_page_is_appended_beside_a_history_that_is_passed_over() {
         let (tree, mut queries) = with_history(3 * PAGE);
         // Above the version with the newest page.
         let gone = queries.remove(2 * PAGE + 1);
-        quietly(|| assert!(tree.cut(100, &pin())));
+        quietly(|| assert!(tree.reclaim(100, &pin())));
         together(
             &tree,
             move |tree| {
                 tree.end(gone);
-                tree.cut(100, &pin());
+                tree.reclaim(100, &pin());
             },
             |tree| {
                 put(tree, 2, 100);
@@ -116,7 +116,7 @@ fn a_page_is_appended_beside_a_history_that_is_passed_over() {
                 tree.end(query);
             }
         });
-        all_is_cut(&tree);
+        reclaim_all(&tree);
         assert_eq!(pairs(&tree, When::NOW), [(2, 101), (6, 6)]);
     });
 }

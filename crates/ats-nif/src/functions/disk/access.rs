@@ -22,10 +22,10 @@ pub(super) fn open_table_of(shared: &Shared) -> Result<Arc<OpenTable>, KnownAtom
 }
 
 /// Returns `true` if a table is a snapshot held by a program.
-pub(super) fn is_moment(env: Env<'_>, table: VmTerm<'_>) -> Result<bool, KnownAtom> {
+pub(super) fn is_snapshot(env: Env<'_>, table: VmTerm<'_>) -> Result<bool, KnownAtom> {
     let guard = ats_sync::pin();
     let shared = find_table(env, table, &guard)?.ok_or(KnownAtom::Id)?;
-    Ok(shared.moment.is_some())
+    Ok(shared.read_point.is_some())
 }
 
 /// Resolves the open directory of a table, for a call that takes long.

@@ -138,7 +138,7 @@ fn disk_diff<'e>(env: Env<'e>, [first, second, last]: [VmTerm<'e>; 3]) -> NifRes
     let second = find_readable(env, second, &guard)?.to_arc();
     drop(guard);
     let opened = open_table_of(&first)?;
-    let snapshot_of = |shared: &Shared| shared.moment.as_ref()?.of_disk().cloned();
+    let snapshot_of = |shared: &Shared| shared.read_point.as_ref()?.of_disk().cloned();
     let (Some(first), Some(second)) = (snapshot_of(&first), snapshot_of(&second)) else {
         return Err(KnownAtom::None.into());
     };

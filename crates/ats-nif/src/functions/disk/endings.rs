@@ -10,23 +10,23 @@ use ats_sync::Guard;
 use std::sync::Arc;
 
 /// Ends one snapshot when its table is closed.
-pub(super) fn end_moment(moment: &Shared, guard: &Guard) {
-    let why = find_ending(moment).unwrap_or(KnownAtom::Closed);
-    moment.id.set_ending(why);
-    lifetime::delete(moment, guard);
+pub(super) fn end_snapshot(read_point: &Shared, guard: &Guard) {
+    let why = find_ending(read_point).unwrap_or(KnownAtom::Closed);
+    read_point.id.set_ending(why);
+    lifetime::delete(read_point, guard);
 }
 
 /// Ends all snapshots when their table is closed. Returns `true` if a process still walks through
 /// the table.
-pub(super) fn end_moments(env: Env<'_>, opened: &Arc<OpenTable>, guard: &Guard) -> bool {
+pub(super) fn end_snapshots(env: Env<'_>, opened: &Arc<OpenTable>, guard: &Guard) -> bool {
     let mut has_walks = false;
     for (shared, _name) in registry::list_all(guard) {
         let disk = shared.disk.as_ref();
         if !disk.is_some_and(|disk| Arc::ptr_eq(disk, opened)) {
             continue;
         }
-        if shared.moment.is_some() {
-            end_moment(shared, guard);
+        if shared.read_point.is_some() {
+            end_snapshot(shared, guard);
         } else {
             has_walks |= shared.has_living_owner(env);
         }

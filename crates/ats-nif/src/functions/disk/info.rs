@@ -7,7 +7,7 @@ use crate::call::NifResult;
 use crate::env::{Env, VmWord};
 use crate::functions::access::{find_readable, find_table};
 use crate::functions::info::{fixation_term, type_word};
-use crate::handle::Moment;
+use crate::handle::SnapshotView;
 use crate::vm_term::VmTerm;
 use crate::{nif, sys};
 use ats_disk::Info;
@@ -40,7 +40,7 @@ fn disk_kind<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
 fn disk_size<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = find_readable(env, table, &guard)?;
-    let snapshot = shared.moment.as_ref().and_then(Moment::of_disk);
+    let snapshot = shared.read_point.as_ref().and_then(SnapshotView::of_disk);
     let known = match (snapshot, &shared.disk) {
         (Some(snapshot), Some(opened)) => opened.known_len(snapshot),
         _ => None,

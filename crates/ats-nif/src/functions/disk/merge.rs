@@ -1,6 +1,6 @@
 //! Programs that merge the values of a table on disk: their inputs and results.
 
-use super::access::{find_open_table, is_moment, on_dirty_io};
+use super::access::{find_open_table, is_snapshot, on_dirty_io};
 use super::read::with_value;
 use super::terms::{check_length, record_term, result_term, size, value_bytes};
 use crate::atoms::{self, KnownAtom};
@@ -121,7 +121,7 @@ fn disk_take_noted<'e>(env: Env<'e>, [table, n]: [VmTerm<'e>; 2]) -> NifResult<'
     const MOST_BYTES: usize = 4 << 20;
     on_dirty_io()?;
     let most = size(n).ok_or(KnownAtom::None)?;
-    if is_moment(env, table)? {
+    if is_snapshot(env, table)? {
         // A snapshot has no noted keys: they belong to the live table.
         return Ok(env.list(&[]));
     }

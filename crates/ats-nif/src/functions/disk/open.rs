@@ -1,7 +1,7 @@
 //! Opening and closing of directories as tables.
 
 use super::access::{on_dirty_io, open_table_of};
-use super::endings::end_moments;
+use super::endings::end_snapshots;
 use super::terms::{failure_term, path, read_optional, result_term, size};
 use crate::atoms::KnownAtom;
 use crate::call::NifResult;
@@ -161,7 +161,7 @@ pub(super) fn recipe(
         disk: Some(Arc::clone(opened)),
         pending_snapshot: None,
         limited_snapshot: None,
-        moment: None,
+        read_point: None,
         name: KnownAtom::Dats.word().raw(),
         named: false,
         protection,
@@ -202,7 +202,7 @@ fn close<'e>(
     if !lifetime::delete(shared, &guard) {
         return Err(KnownAtom::Id.into());
     }
-    let has_walks = end_moments(env, &opened, &guard);
+    let has_walks = end_snapshots(env, &opened, &guard);
     drop(guard);
     let closed = opened.close().and_then(|()| finish(&opened));
     let files = opened.files();

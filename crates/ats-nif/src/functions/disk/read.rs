@@ -37,7 +37,7 @@ fn terms<'e>(env: Env<'e>, value: &[u8]) -> NifResult<'e> {
 fn disk_lookup<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = find_readable(env, table, &guard)?;
-    if shared.moment.is_some() {
+    if shared.read_point.is_some() {
         return objects::lookup(env, [table, key]);
     }
     let opened = shared.disk.as_ref().ok_or(KnownAtom::TableType)?;

@@ -7,7 +7,7 @@ use crate::atoms::KnownAtom;
 use crate::call::NifResult;
 use crate::env::Env;
 use crate::functions::access::find_readable;
-use crate::handle::{Moment, Protection, Recipe};
+use crate::handle::{Protection, Recipe, SnapshotView};
 use crate::vm_term::VmTerm;
 use crate::{lifetime, nif, sys};
 
@@ -24,7 +24,7 @@ fn disk_snapshot<'e>(env: Env<'e>, [table, most]: [VmTerm<'e>; 2]) -> NifResult<
     let opened = open_table_of(shared)?;
     let caller = env.own_pid().ok_or(KnownAtom::None)?;
     let most = read_optional(most, size)?;
-    let (table_snapshot, most) = match shared.moment.as_ref().and_then(Moment::of_disk) {
+    let (table_snapshot, most) = match shared.read_point.as_ref().and_then(SnapshotView::of_disk) {
         Some(snapshot) => (opened.freeze_at(snapshot.clone()), None),
         None => (opened.freeze(), most),
     };

@@ -13,7 +13,7 @@ use crate::etf::VERSION;
 use crate::functions::access::find_readable;
 use crate::functions::arguments;
 use crate::functions::object_terms::write_key;
-use crate::functions::range::{RangeEnd, cut};
+use crate::functions::range::{RangeEnd, boundary};
 use crate::vm_term::VmTerm;
 use crate::{nif, process, scratch, sys};
 use ats::terms::program_merge::objects;
@@ -180,7 +180,10 @@ fn disk_skip<'e>(
         return Err(KnownAtom::TableType.into());
     }
     let direction = arguments::direction(direction.word()).ok_or(KnownAtom::None)?;
-    let (low, high) = (cut(env, from, RangeEnd::From)?, cut(env, to, RangeEnd::To)?);
+    let (low, high) = (
+        boundary(env, from, RangeEnd::From)?,
+        boundary(env, to, RangeEnd::To)?,
+    );
     let range = KeyRange {
         low: low.as_deref(),
         high: high.as_deref(),

@@ -155,10 +155,10 @@ pub(super) fn pass<T>(
         count_nodes(store, bounds, most);
     }
     let kept = store.keep();
-    let moment = begin(kept.store());
-    let place = pass_records(kept.store(), bounds, moment.when(), most, show);
-    kept.store().end(moment);
-    store.cut();
+    let read_point = begin(kept.store());
+    let place = pass_records(kept.store(), bounds, read_point.when(), most, show);
+    kept.store().end(read_point);
+    store.reclaim();
     place
 }
 

@@ -8,7 +8,7 @@
 
 use crate::terms::error::Error;
 use crate::terms::lookup_result::LookupResult;
-use crate::terms::moment::Moment;
+use crate::terms::read_point::TableReadPoint;
 use crate::terms::store::Store;
 use crate::terms::table::Table;
 use ats_mem::{COUNTINGS, When};
@@ -28,7 +28,7 @@ pub struct Passage<H: Host> {
     /// Number of times that the range was counted.
     countings: u32,
     /// The moment of the walk, if one was begun.
-    moment: Option<Moment<H>>,
+    read_point: Option<TableReadPoint<H>>,
 }
 
 impl<H: Host> Default for Passage<H> {
@@ -45,21 +45,21 @@ impl<H: Host> Passage<H> {
             passed: 0,
             bound: None,
             countings: 0,
-            moment: None,
+            read_point: None,
         }
     }
 
     /// Returns the moment of the walk, unless the table has got another store since.
-    fn moment_of(&mut self, store: &Store<H>) -> Option<When> {
-        let is_of_store = |moment: &Moment<H>| ptr::eq(moment.store(), store);
+    fn read_point_of(&mut self, store: &Store<H>) -> Option<When> {
+        let is_of_store = |read_point: &TableReadPoint<H>| ptr::eq(read_point.store(), store);
         if self
-            .moment
+            .read_point
             .as_ref()
-            .is_some_and(|moment| !is_of_store(moment))
+            .is_some_and(|read_point| !is_of_store(read_point))
         {
             *self = Self::new();
         }
-        self.moment.as_ref().map(Moment::when)
+        self.read_point.as_ref().map(TableReadPoint::when)
     }
 }
 
@@ -97,14 +97,14 @@ impl<H: Host> Table<H> {
         }
         loop {
             let store = self.store(guard);
-            let moment = passage.moment_of(store);
-            let counts = moment.is_none() && store.has_moments();
+            let read_point = passage.read_point_of(store);
+            let counts = read_point.is_none() && store.has_read_points();
             if counts && passage.bound.is_none() {
                 if let Some(skipped) = store.skip_at_once(key_range, direction, most, guard) {
                     return Ok(skipped.map(LookupResult::new));
                 }
                 if passage.countings == COUNTINGS {
-                    passage.moment = self.begin_of_keys()?;
+                    passage.read_point = self.begin_of_keys()?;
                     continue;
                 }
                 passage.countings += 1;
@@ -115,7 +115,7 @@ impl<H: Host> Table<H> {
                 Direction::Up => rest.low = bound.as_deref().or(rest.low),
                 Direction::Down => rest.high = bound.as_deref().or(rest.high),
             }
-            let slice = match moment {
+            let slice = match read_point {
                 Some(when) => store.skip_by_walking(rest, direction, left, (when, guard), pause)?,
                 None => store.skip(rest, direction, left, guard, pause)?,
             };

@@ -24,7 +24,7 @@ use crate::terms::counter_cell;
 use crate::terms::error::Error;
 use crate::terms::lock_budget::{SHORT_WORDS, is_long_to_compare};
 use crate::terms::lookup_result::LookupResult;
-use crate::terms::moment::Moment;
+use crate::terms::read_point::TableReadPoint;
 use crate::terms::table::Table;
 use crate::terms::unpack::UnpackBuffer;
 use crate::terms::value::{Rec, form};
@@ -77,8 +77,8 @@ type Deleted<'a, H> = dyn FnMut(Object<'_, H>) + 'a;
 
 impl<H: Host> Table<H> {
     /// Deletes objects for which the result of the query is `true`, for about a slice. Each object
-    /// is deleted atomically. If the selection has a [moment](Selection::moment), only objects of
-    /// the moment that have not been written since are deleted.
+    /// is deleted atomically. If the selection has a [read point](Selection::read_point), only
+    /// objects of the moment that have not been written since are deleted.
     ///
     /// # Errors
     /// [`Error::Storage`] if the store of the table fails; [`Error::Ended`] if the moment has
@@ -157,7 +157,7 @@ impl<H: Host> Table<H> {
         loop {
             let before = selection.cursor.clone();
             let gathered = self.gather(action, selection, &mut candidates);
-            let check = || selection.moment.map_or(Ok(()), Moment::check);
+            let check = || selection.read_point.map_or(Ok(()), TableReadPoint::check);
             let progress = match gathered.and_then(|progress| check().map(|()| progress)) {
                 Ok(progress) => progress,
                 // The caller gets the number of changed objects first. The next slice meets the
@@ -299,10 +299,10 @@ impl<H: Host> Table<H> {
             runner,
             environment,
             guard,
-            moment,
+            read_point,
             ..
         } = selection;
-        let by = moment.map(Moment::query);
+        let by = read_point.map(TableReadPoint::query);
         let Runner {
             machine,
             unpacked,

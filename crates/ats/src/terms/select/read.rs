@@ -5,7 +5,7 @@ use super::query::Query;
 use super::walk::{Next, Slice, Spot, walk};
 use crate::terms::bag::Buffers;
 use crate::terms::error::Error;
-use crate::terms::moment::Moment;
+use crate::terms::read_point::TableReadPoint;
 use crate::terms::store::Store;
 use crate::terms::table::Table;
 use crate::terms::unpack::UnpackBuffer;
@@ -67,7 +67,7 @@ pub struct Selection<'a, H: Host, E> {
     /// The guard that keeps objects alive that other threads remove meanwhile.
     pub guard: &'a Guard,
     /// The moment that the query reads, if any. All slices must have the same.
-    pub moment: Option<&'a Moment<H>>,
+    pub read_point: Option<&'a TableReadPoint<H>>,
 }
 
 impl<'a, H: Host, E> Selection<'a, H, E> {
@@ -76,8 +76,8 @@ impl<'a, H: Host, E> Selection<'a, H, E> {
     where
         'a: 'g,
     {
-        match self.moment {
-            Some(moment) => (moment.store(), moment.when()),
+        match self.read_point {
+            Some(read_point) => (read_point.store(), read_point.when()),
             None => (table.store(self.guard), When::NOW),
         }
     }
@@ -87,8 +87,8 @@ impl<H: Host, E> Selection<'_, H, E> {
     /// Returns `true` if `store`, the current store of the table, is the store of the moment, or if
     /// the selection has no moment. It is another store if the table was cleared since.
     pub(super) fn is_of(&self, store: &Store<H>) -> bool {
-        let is_of = |moment: &Moment<H>| std::ptr::eq(moment.store(), store);
-        self.moment.is_none_or(is_of)
+        let is_of = |read_point: &TableReadPoint<H>| std::ptr::eq(read_point.store(), store);
+        self.read_point.is_none_or(is_of)
     }
 }
 

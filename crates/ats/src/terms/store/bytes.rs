@@ -16,7 +16,7 @@ use crate::terms::lookup_result::LookupResult;
 use crate::terms::store::codec::{CORRUPT, Codec, least_bytes, objects, write_object};
 use crate::terms::unpack::UnpackBuffer;
 use crate::terms::value::{Rec, Values, record};
-use ats_mem::moments::Query;
+use ats_mem::read_points::Query;
 use ats_mem::{BatchPlan, NoSuchKey, RecordBox, Skipped, Walk};
 use ats_store::{
     Bags, Change, Direction, End, KeyRange, MayBlock, Store, StoreHandle, WalkFrom, successor,

@@ -6,9 +6,9 @@
 use super::records::{Decide, StepTo, TableRecords, Visit, Walked};
 use crate::terms::error::Error;
 use crate::terms::value::{Rec, Values};
-use ats_mem::moments::{Moments, Query};
+use ats_mem::read_points::{Query, ReadPoints};
 use ats_mem::{
-    BatchPlan, Beside, Busy, Moment, Provided, RecordBox, Records, ShortKey, Skipped, Totals,
+    BatchPlan, Beside, Busy, Provided, ReadPoint, RecordBox, Records, ShortKey, Skipped, Totals,
     Upkeep, Walk, When,
 };
 use ats_store::{Direction, End, KeyRange, SlotAnswer};
@@ -181,14 +181,14 @@ impl<H: Host, S: Records<Values<H>> + ?Sized> TableRecords<H> for S {
     }
 
     #[inline(always)]
-    fn moments(&self) -> Option<&Moments<Values<H>>> {
-        ats_mem::batch::Stepwise::moments(self)
+    fn read_points(&self) -> Option<&ReadPoints<Values<H>>> {
+        ats_mem::batch::Stepwise::read_points(self)
     }
 
     fn begin(
         &self,
         prepare: &mut dyn FnMut() -> Result<bool, Busy>,
-    ) -> Result<Option<Moment>, Error> {
+    ) -> Result<Option<ReadPoint>, Error> {
         Ok(Records::begin(self, prepare)?)
     }
 

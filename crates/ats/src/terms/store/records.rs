@@ -1,5 +1,5 @@
 //! The one interface of the records of a table: those of a store in [memory](super::memory), of a
-//! store of [bytes](super::bytes), and of a [moment](crate::terms::KeptMoment).
+//! store of [bytes](super::bytes), and of a [read point](crate::terms::HeldReadPoint).
 //!
 //! The trait has the functions of [`ats_mem::Records`], which can fail here. A store implements the
 //! functions without a body, and may override the others.
@@ -7,9 +7,9 @@
 use crate::terms::error::Error;
 use crate::terms::lookup_result::LookupResult;
 use crate::terms::value::{Rec, Values};
-use ats_mem::moments::{Moments, Query};
+use ats_mem::read_points::{Query, ReadPoints};
 use ats_mem::{
-    BatchPlan, Beside, Busy, Change, Moment, Neighbour, NoSuchKey, Passing, RecordBox, ShortKey,
+    BatchPlan, Beside, Busy, Change, Neighbour, NoSuchKey, Passing, ReadPoint, RecordBox, ShortKey,
     Skipped, Totals, Upkeep, Walk, When, go_on,
 };
 use ats_store::{Direction, End, KeyRange, SlotAnswer, WalkFrom};
@@ -242,7 +242,7 @@ pub(crate) trait TableRecords<H: Host>: Send + Sync {
 
     /// Returns the moments of the records, if queries can read one.
     #[inline]
-    fn moments(&self) -> Option<&Moments<Values<H>>> {
+    fn read_points(&self) -> Option<&ReadPoints<Values<H>>> {
         None
     }
 
@@ -250,7 +250,7 @@ pub(crate) trait TableRecords<H: Host>: Send + Sync {
     fn begin(
         &self,
         prepare: &mut dyn FnMut() -> Result<bool, Busy>,
-    ) -> Result<Option<Moment>, Error> {
+    ) -> Result<Option<ReadPoint>, Error> {
         let _ = prepare;
         Ok(None)
     }

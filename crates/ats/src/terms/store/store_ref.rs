@@ -42,7 +42,7 @@ impl<H: Host> StoreRef<H> {
     }
 
     /// Frees the records that were kept for queries in the background.
-    pub(crate) fn cut_in_background(&self) {
+    pub(crate) fn reclaim_in_background(&self) {
         if let Some(store) = &self.store {
             idle_joiner::notice_at_once(store);
         }

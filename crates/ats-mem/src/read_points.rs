@@ -17,18 +17,18 @@
 //! A removed key leaves a *removal* in its slot while queries can still see its old record: a
 //! record without value. Ordinary readers see no record.
 //!
-//! # The moment of a query
+//! # The read point of a query
 //! A query begins when no writer is inside the store, like a [census](ats_sync::census): either it
 //! has found all locks free twice with no turn in between, and has advanced the clock between the
 //! two rounds; or it has closed the gate, waited until all locks were free, and has advanced the
 //! clock then. So all earlier writes have a time that is not above the read point, and all later
 //! ones a larger time. A batch commits under a lock, and takes its time there.
 //!
-//! # Cutting
+//! # Reclaiming
 //! Each version is in a list of the store. When no running query has a read point below its time, a
-//! version is *cut* (reclaimed): the record before is retired, and the stamp is taken away. The
+//! version is *reclaimed*: the record before is retired, and the stamp is taken away. The
 //! thread that ends a query does this work, and a background thread: see
-//! [`Provided::cut`](crate::Provided::cut).
+//! [`Provided::reclaim`](crate::Provided::reclaim).
 //!
 //! A record between two versions may be needed by no query, since all queries with a read point
 //! between the two times have ended. It is *passed over* even if older queries run: the later
@@ -70,41 +70,41 @@
 //! records in the lists of retired ones; here the slot of the key leads to them.
 //!
 //! # Invariants
-//! - MOMENTS-1. The clock advances past a read point while no writer is inside: no thread holds a
-//!   lock of the store and has found the gate open. So a thread inside that reads a time not above
-//!   the read point has entered before, and has left when the query begins to read. A thread inside
-//!   sees each query that began before it entered, and may see others. The same holds for the
-//!   number of the only query (`alone`): if a thread inside reads it, each other query has a read
-//!   point that is not before the thread's write, or has ended.
-//! - MOMENTS-2. A record that a query with a read point below the time of a version could need is
-//!   reachable by `before` of that version, or from there, and is not retired until the version is
-//!   reclaimed. One thread at a time changes `before` of versions in the list.
-//! - MOMENTS-3. A version is retired once its record's stamp was cleared, or that record was
+//! - READ_POINTS-1. The clock advances past a read point while no writer is inside: no thread holds
+//!   a lock of the store and has found the gate open. So a thread inside that reads a time not
+//!   above the read point has entered before, and has left when the query begins to read. A thread
+//!   inside sees each query that began before it entered, and may see others. The same holds for
+//!   the number of the only query (`alone`): if a thread inside reads it, each other query has a
+//!   read point that is not before the thread's write, or has ended.
+//! - READ_POINTS-2. A record that a query with a read point below the time of a version could need
+//!   is reachable by `before` of that version, or from there, and is not retired until the version
+//!   is reclaimed. One thread at a time changes `before` of versions in the list.
+//! - READ_POINTS-3. A version is retired once its record's stamp was cleared, or that record was
 //!   retired.
-//! - MOMENTS-4. A version is put into the list once, after its record was published: so the record
-//!   before is no longer in the store when it is reclaimed.
-//! - MOMENTS-5. `record` of a version is the record that has it as its stamp and is not retired, or
-//!   null; or, marked as an heir, a record that is about to get it, and until then the version is
-//!   not reclaimed. A record is detached from its version before it is retired, so a thread that
-//!   pins and then reads `record` gets a record that lives as long as its guard.
-//! - MOMENTS-6. A page of a history has the records of the read points in its range: for each read
-//!   point of a running query at the time the page was made, the record that this query sees, which
-//!   is not retired before the query ends (MOMENTS-2). Its other records were not retired when it
-//!   was made. So a thread that reads for a query that has ended meanwhile finds, in a page made
-//!   before that end, the record that the query saw; and in a page made later, a record that was
-//!   not retired when this thread pinned, because the query ran then.
-//! - MOMENTS-7. One thread at a time, the writer of the key, replaces the pages of a history, and
-//!   retires the old ones. The history of a version is set before the version is published, or by
-//!   the reclaiming thread; it is freed with the last version that has a count of it.
+//! - READ_POINTS-4. A version is put into the list once, after its record was published: so the
+//!   record before is no longer in the store when it is reclaimed.
+//! - READ_POINTS-5. `record` of a version is the record that has it as its stamp and is not
+//!   retired, or null; or, marked as an heir, a record that is about to get it, and until then the
+//!   version is not reclaimed. A record is detached from its version before it is retired, so a
+//!   thread that pins and then reads `record` gets a record that lives as long as its guard.
+//! - READ_POINTS-6. A page of a history has the records of the read points in its range: for each
+//!   read point of a running query at the time the page was made, the record that this query sees,
+//!   which is not retired before the query ends (READ_POINTS-2). Its other records were not retired
+//!   when it was made. So a thread that reads for a query that has ended meanwhile finds, in a page
+//!   made before that end, the record that the query saw; and in a page made later, a record that
+//!   was not retired when this thread pinned, because the query ran then.
+//! - READ_POINTS-7. One thread at a time, the writer of the key, replaces the pages of a history,
+//!   and retires the old ones. The history of a version is set before the version is published, or
+//!   by the reclaiming thread; it is freed with the last version that has a count of it.
 
 mod active;
-mod cutting;
 mod histories;
+mod reclaimer;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
 
 use self::active::Active;
-use self::cutting::{Cutting, Stack};
+use self::reclaimer::{Reclaimer, Stack};
 use crate::lazy::Lazy;
 use crate::prefetch::{prefetch, prefetch_to_write};
 pub use crate::record::version::When;
@@ -120,7 +120,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, TryLockError};
 /// A moment that a query has begun at: see [`Records::begin`](crate::Records::begin).
 #[derive(Debug)]
 #[must_use = "a moment that is not ended keeps all that is replaced or removed from now on"]
-pub struct Moment {
+pub struct ReadPoint {
     query: Query,
     /// Number of objects in the snapshot.
     pub objects: i64,
@@ -141,7 +141,7 @@ impl Query {
     }
 }
 
-impl Moment {
+impl ReadPoint {
     /// Returns the read point, for functions that read.
     pub fn when(&self) -> When {
         self.query.when
@@ -167,8 +167,8 @@ impl Tick {
     }
 }
 
-/// A version to be listed once its record has been published (MOMENTS-4).
-#[must_use = "a version is cut only if it is in the list"]
+/// A version to be listed once its record has been published (READ_POINTS-4).
+#[must_use = "a version is reclaimed only if it is in the list"]
 pub(crate) struct Fresh<R: Release>(Option<NonNull<Version<Record<R>>>>);
 
 impl<R: Release> Fresh<R> {
@@ -192,7 +192,7 @@ pub(crate) trait TakeOut<R: Release> {
 }
 
 /// The clock of a store, and the versions that queries may read.
-pub struct Moments<R: Release> {
+pub struct ReadPoints<R: Release> {
     /// The newest read point of a query; 0 if there is none, and the largest number while a query
     /// begins.
     newest: AtomicU64,
@@ -207,7 +207,7 @@ const STACKS: usize = 16;
 
 struct Shared<R: Release> {
     active: Mutex<Active>,
-    cutting: Mutex<Cutting<R>>,
+    reclaimer: Mutex<Reclaimer<R>>,
     /// Bytes of versions and of the records that they hold, as last counted by the reclaiming
     /// thread.
     held: AtomicUsize,
@@ -237,7 +237,7 @@ impl<R: Release> Shared<R> {
 /// leads to two records that are rarely cached, so these are prefetched together.
 const GROUP: usize = 16;
 
-fn prefetch_to_cut<R: Release>(version: &Version<Record<R>>) {
+fn prefetch_to_reclaim<R: Release>(version: &Version<Record<R>>) {
     let record = version.record.load(Ordering::Relaxed);
     prefetch_to_write(record.map_addr(|bits| bits & !HEIR));
     prefetch::<1, _>(version.owned_before());
@@ -247,7 +247,7 @@ impl<R: Release> Default for Shared<R> {
     fn default() -> Self {
         Shared {
             active: Mutex::default(),
-            cutting: Mutex::default(),
+            reclaimer: Mutex::default(),
             held: AtomicUsize::new(0),
             alone: AtomicU64::new(0),
             stack: AtomicPtr::new(ptr::null_mut()),
@@ -256,11 +256,11 @@ impl<R: Release> Default for Shared<R> {
     }
 }
 
-// SAFETY: `Cutting` may move to any thread, and the stacks are atomics.
-unsafe impl<R: Release> Send for Moments<R> {}
+// SAFETY: `Reclaimer` may move to any thread, and the stacks are atomics.
+unsafe impl<R: Release> Send for ReadPoints<R> {}
 // SAFETY: threads that share moments access the lists behind mutexes, and everything else by
 // atomics.
-unsafe impl<R: Release> Sync for Moments<R> {}
+unsafe impl<R: Release> Sync for ReadPoints<R> {}
 
 /// Locks a mutex that is never held for long, visibly to explored runs.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -273,9 +273,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     }
 }
 
-impl<R: Release> Moments<R> {
+impl<R: Release> ReadPoints<R> {
     pub(crate) fn new() -> Self {
-        Moments {
+        ReadPoints {
             newest: AtomicU64::new(0),
             clock: AtomicU64::new(1),
             shared: Lazy::new(),
@@ -288,7 +288,7 @@ impl<R: Release> Moments<R> {
     }
 
     /// Returns the bytes of old records that are held back for queries. Records replaced since the
-    /// last [cut](crate::Provided::cut) are not included yet.
+    /// last [reclaim](crate::Provided::reclaim) are not included yet.
     pub fn held_bytes(&self) -> usize {
         let shared = self.shared.get();
         shared.map_or(0, |shared| shared.held.load(Ordering::Relaxed))
@@ -302,7 +302,7 @@ impl<R: Release> Moments<R> {
         &self,
         prepare: &mut dyn FnMut() -> Result<bool, E>,
         find: impl FnOnce() -> Result<(u64, i64), E>,
-    ) -> Result<Moment, E> {
+    ) -> Result<ReadPoint, E> {
         let shared = self.shared.get_or_make();
         let lowest = self.clock.load(Ordering::SeqCst);
         let mut is_prepared = false;
@@ -321,14 +321,14 @@ impl<R: Release> Moments<R> {
         self.change(shared, |active| {
             active.beginning -= 1;
             active.is_prepared |= is_prepared;
-            if let Ok((moment, _)) = found {
-                number = active.add_query(moment);
+            if let Ok((read_point, _)) = found {
+                number = active.add_query(read_point);
             }
             active.remove(lowest);
         });
-        found.map(|(moment, objects)| {
-            let when = When(moment);
-            Moment {
+        found.map(|(read_point, objects)| {
+            let when = When(read_point);
+            ReadPoint {
                 query: Query { when, number },
                 objects,
             }
@@ -336,9 +336,9 @@ impl<R: Release> Moments<R> {
     }
 
     /// Ends a query.
-    pub fn end(&self, moment: Moment) {
+    pub fn end(&self, read_point: ReadPoint) {
         self.change(self.shared.get_or_make(), |active| {
-            active.remove_query(moment.query.when.0, moment.query.number);
+            active.remove_query(read_point.query.when.0, read_point.query.number);
         });
     }
 
@@ -356,7 +356,8 @@ impl<R: Release> Moments<R> {
         self.newest.load(Ordering::Relaxed) != 0
     }
 
-    /// Advances the clock. Returns its value before, which is a read point from now on (MOMENTS-1).
+    /// Advances the clock. Returns its value before, which is a read point from now on
+    /// (READ_POINTS-1).
     pub(crate) fn advance(&self) -> u64 {
         self.clock.fetch_add(1, Ordering::SeqCst)
     }
@@ -519,17 +520,17 @@ impl<R: Release> Moments<R> {
 
     /// Reclaims up to about `budget` versions that no query needs any more. Returns `true` if none
     /// is left of those that existed at the call.
-    pub(crate) fn cut(&self, store: &impl TakeOut<R>, budget: usize, guard: &Guard) -> bool {
+    pub(crate) fn reclaim(&self, store: &impl TakeOut<R>, budget: usize, guard: &Guard) -> bool {
         let Some(shared) = self.shared.get() else {
             return true;
         };
-        let mut cutting = match shared.cutting.try_lock() {
+        let mut reclaimer = match shared.reclaimer.try_lock() {
             Ok(locked) => locked,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             // Another thread is reclaiming.
             Err(TryLockError::WouldBlock) => return false,
         };
-        cutting.take_stacks(shared.stacks());
+        reclaimer.take_stacks(shared.stacks());
         // Read before the stacks are taken: a query that begins later has a read point that is not
         // below the time of any version in the list before it.
         let (oldest, ended) = {
@@ -537,17 +538,17 @@ impl<R: Release> Moments<R> {
             (active.oldest(), active.take_ended())
         };
         for times in ended {
-            cutting.doubt(times);
+            reclaimer.doubt(times);
         }
         let mut left = budget;
         let mut is_done = false;
         let mut group = Vec::new();
         while left > 0 && !is_done {
             while group.len() < GROUP && left > 0 && !is_done {
-                match self.next_to_cut(shared, &mut cutting, oldest, &mut left, guard) {
+                match self.next_to_reclaim(shared, &mut reclaimer, oldest, &mut left, guard) {
                     Some(version) => {
-                        // SAFETY: a version from the list lives until `cut_one` retires it.
-                        prefetch_to_cut(unsafe { version.as_ref() });
+                        // SAFETY: a version from the list lives until `reclaim_one` retires it.
+                        prefetch_to_reclaim(unsafe { version.as_ref() });
                         group.push(version);
                         left = left.saturating_sub(1);
                     }
@@ -555,26 +556,26 @@ impl<R: Release> Moments<R> {
                 }
             }
             for version in group.drain(..) {
-                self.cut_one(&mut cutting, version, store, guard);
+                self.reclaim_one(&mut reclaimer, version, store, guard);
             }
         }
-        shared.held.store(cutting.held, Ordering::Relaxed);
-        is_done && cutting.rest.is_empty() && cutting.doubtful.is_empty()
+        shared.held.store(reclaimer.held, Ordering::Relaxed);
+        is_done && reclaimer.rest.is_empty() && reclaimer.doubtful.is_empty()
     }
 
     /// Takes out the next version that no query needs. Needed ones from the stacks are kept.
-    fn next_to_cut(
+    fn next_to_reclaim(
         &self,
         shared: &Shared<R>,
-        cutting: &mut Cutting<R>,
+        reclaimer: &mut Reclaimer<R>,
         oldest: u64,
         left: &mut usize,
         guard: &Guard,
     ) -> Option<NonNull<Version<Record<R>>>> {
         while *left > 0 {
-            let Some(version) = cutting
+            let Some(version) = reclaimer
                 .next_of_rest(guard)
-                .or_else(|| cutting.doubtful.pop())
+                .or_else(|| reclaimer.doubtful.pop())
             else {
                 break;
             };
@@ -583,16 +584,16 @@ impl<R: Release> Moments<R> {
             if found.time <= oldest {
                 return Some(version);
             }
-            while self.pass_over(shared, cutting, found, guard) {
+            while self.pass_over(shared, reclaimer, found, guard) {
                 *left = left.saturating_sub(1);
             }
             if found.is_passed_over() {
                 return Some(version);
             }
-            cutting.keep(found.time, version);
+            reclaimer.keep(found.time, version);
             *left = left.saturating_sub(1);
         }
-        cutting.take_up_to(oldest)
+        reclaimer.take_up_to(oldest)
     }
 
     /// Takes the record before a version out of the chain if no query sees it: the version then
@@ -601,12 +602,12 @@ impl<R: Release> Moments<R> {
     fn pass_over(
         &self,
         shared: &Shared<R>,
-        cutting: &mut Cutting<R>,
+        reclaimer: &mut Reclaimer<R>,
         version: &Version<Record<R>>,
         guard: &Guard,
     ) -> bool {
         let before = version.owned_before();
-        // SAFETY: the version leads to the record, so it is not retired (MOMENTS-2).
+        // SAFETY: the version leads to the record, so it is not retired (READ_POINTS-2).
         let Some(other) = (unsafe { before.as_ref() }).and_then(|before| before.version(guard))
         else {
             return false;
@@ -620,21 +621,21 @@ impl<R: Release> Moments<R> {
         let moved = next.map_addr(|address| address | MOVED);
         other.before.store(moved, Ordering::Release);
         // The version now holds the bytes that were counted for the other.
-        cutting.count(version, guard);
+        reclaimer.count(version, guard);
         if other.counted().is_some() {
-            cutting.count(other, guard);
+            reclaimer.count(other, guard);
         }
-        // SAFETY: only this version led to the record, which is in no slot (MOMENTS-4), so no
+        // SAFETY: only this version led to the record, which is in no slot (READ_POINTS-4), so no
         // thread that pins from now on finds it.
         unsafe { record::retire(before, guard) };
-        cutting.note_passed_over(other.time);
+        reclaimer.note_passed_over(other.time);
         true
     }
 
     /// Reclaims a version that was taken out of the list.
-    fn cut_one(
+    fn reclaim_one(
         &self,
-        cutting: &mut Cutting<R>,
+        reclaimer: &mut Reclaimer<R>,
         taken: NonNull<Version<Record<R>>>,
         store: &impl TakeOut<R>,
         guard: &Guard,
@@ -643,10 +644,10 @@ impl<R: Release> Moments<R> {
         let version = unsafe { taken.as_ref() };
         let record = version.record.load(Ordering::Acquire);
         if record.addr() & HEIR != 0 {
-            return self.keep(cutting, taken);
+            return self.keep(reclaimer, taken);
         }
         // SAFETY: a record is detached before it is retired, and this thread was pinned before it
-        // read that it is not (MOMENTS-5).
+        // read that it is not (READ_POINTS-5).
         if let Some(found) = unsafe { record.as_ref() } {
             if found.is_empty() {
                 let mut was_there = false;
@@ -666,23 +667,24 @@ impl<R: Release> Moments<R> {
             }
             // A writer has just passed the version to the successor, which still needs it.
             if !version.record.load(Ordering::Acquire).is_null() {
-                return self.keep(cutting, taken);
+                return self.keep(reclaimer, taken);
             }
         }
-        cutting.uncount(version);
+        reclaimer.uncount(version);
         let before = version.owned_before();
         if !before.is_null() {
             // SAFETY: the record before was taken out of its slot before the version was put into
-            // the list (MOMENTS-4), and no query is left that looks for it (MOMENTS-2), so no
-            // thread that pins from now on finds it. This is the only version that leads to it.
+            // the list (READ_POINTS-4), and no query is left that looks for it (READ_POINTS-2), so
+            // no thread that pins from now on finds it. This is the only version that leads to it.
             unsafe { record::retire(before, guard) };
         }
         unsafe fn free<R: Release>(raw: *mut u8) {
-            // SAFETY: `cut_one` retires a version, which is not null, and its grace period is over.
+            // SAFETY: `reclaim_one` retires a version, which is not null, and its grace period is
+            // over.
             unsafe { Version::free(NonNull::new_unchecked(raw.cast::<Version<Record<R>>>())) };
         }
         // SAFETY: the version is in no stamp of a record that is in the store, nor in the list, so
-        // no thread that pins from now on finds it (MOMENTS-3).
+        // no thread that pins from now on finds it (READ_POINTS-3).
         unsafe {
             guard.retire(
                 taken.as_ptr().cast(),
@@ -693,7 +695,7 @@ impl<R: Release> Moments<R> {
     }
 }
 
-impl<R: Release> Moments<R> {
+impl<R: Release> ReadPoints<R> {
     /// Visits records and removals written after one read point and up to another, in any order: at
     /// least one for each key that changed in between, and some for keys that did not change in the
     /// end. Both read points belong to running queries. O(versions kept).
@@ -714,9 +716,9 @@ impl<R: Release> Moments<R> {
                 visit(record);
             }
         };
-        let mut cutting = lock(&shared.cutting);
-        cutting.take_stacks(shared.stacks());
-        for top in &cutting.rest {
+        let mut reclaimer = lock(&shared.reclaimer);
+        reclaimer.take_stacks(shared.stacks());
+        for top in &reclaimer.rest {
             let mut next = NonNull::new(*top);
             while let Some(version) = next {
                 // SAFETY: the version is in the list, and only a thread that takes it out under the
@@ -726,11 +728,11 @@ impl<R: Release> Moments<R> {
                 next = NonNull::new(version.next.load(Ordering::Relaxed));
             }
         }
-        let kept = cutting
+        let kept = reclaimer
             .kept
             .range((Bound::Excluded(from.0), Bound::Included(to.0)));
         let kept = kept.flat_map(|(_, kept)| &kept.versions);
-        for version in kept.chain(&cutting.doubtful) {
+        for version in kept.chain(&reclaimer.doubtful) {
             // SAFETY: the version is in the list, and only a thread that takes it out under the
             // lock that we hold frees it.
             see(unsafe { version.as_ref() });
@@ -739,12 +741,12 @@ impl<R: Release> Moments<R> {
 
     /// Keeps a version that a writer passes to the successor of its record, so that it is reclaimed
     /// later.
-    fn keep(&self, cutting: &mut Cutting<R>, version: NonNull<Version<Record<R>>>) {
-        cutting.keep(self.clock.load(Ordering::Relaxed), version);
+    fn keep(&self, reclaimer: &mut Reclaimer<R>, version: NonNull<Version<Record<R>>>) {
+        reclaimer.keep(self.clock.load(Ordering::Relaxed), version);
     }
 }
 
-impl<R: Release> Drop for Moments<R> {
+impl<R: Release> Drop for ReadPoints<R> {
     fn drop(&mut self) {
         let Some(shared) = self.shared.get() else {
             return;
@@ -762,18 +764,18 @@ impl<R: Release> Drop for Moments<R> {
                 next
             }
         };
-        let mut cutting = lock(&shared.cutting);
+        let mut reclaimer = lock(&shared.reclaimer);
         let tops = shared.stacks();
         let tops = tops.map(|stack| stack.load(Ordering::Relaxed));
-        let tops: Vec<_> = tops.chain(std::mem::take(&mut cutting.rest)).collect();
+        let tops: Vec<_> = tops.chain(std::mem::take(&mut reclaimer.rest)).collect();
         for mut top in tops {
             while let Some(version) = NonNull::new(top) {
                 top = free(version);
             }
         }
-        let kept = std::mem::take(&mut cutting.kept);
+        let kept = std::mem::take(&mut reclaimer.kept);
         let kept = kept.into_values().flat_map(|kept| kept.versions);
-        let doubtful = std::mem::take(&mut cutting.doubtful);
+        let doubtful = std::mem::take(&mut reclaimer.doubtful);
         for version in kept.chain(doubtful) {
             free(version);
         }

@@ -1,31 +1,31 @@
-//! Moments of tables, for queries that read a table as it was when they began.
+//! ReadPoints of tables, for queries that read a table as it was when they began.
 
 use crate::terms::error::Error;
 use crate::terms::store::store_ref::StoreRef;
 use crate::terms::store::{SLICE, Store};
 use ats_mem::When;
-use ats_mem::moments::Query;
+use ats_mem::read_points::Query;
 use ats_term::image::Host;
 use std::sync::{Mutex, PoisonError};
 
 /// A moment of a table. While it lives, replaced and removed objects stay in memory for queries of
-/// [this moment](crate::terms::select::Selection::moment).
-pub struct Moment<H: Host> {
+/// [this read point](crate::terms::select::Selection::read_point).
+pub struct TableReadPoint<H: Host> {
     store: StoreRef<H>,
     query: Query,
     objects: i64,
     /// The moment of the store, until it ends.
-    moment: Mutex<Option<ats_mem::Moment>>,
+    read_point: Mutex<Option<ats_mem::ReadPoint>>,
 }
 
-impl<H: Host> Moment<H> {
+impl<H: Host> TableReadPoint<H> {
     /// Wraps the moment of the store at which a query was begun.
-    pub(crate) fn new(store: StoreRef<H>, moment: ats_mem::Moment) -> Self {
-        Moment {
+    pub(crate) fn new(store: StoreRef<H>, read_point: ats_mem::ReadPoint) -> Self {
+        TableReadPoint {
             store,
-            query: moment.query(),
-            objects: moment.objects,
-            moment: Mutex::new(Some(moment)),
+            query: read_point.query(),
+            objects: read_point.objects,
+            read_point: Mutex::new(Some(read_point)),
         }
     }
 
@@ -48,23 +48,26 @@ impl<H: Host> Moment<H> {
 
     /// Ends the moment, before it is dropped.
     pub(crate) fn end(&self) {
-        let moment = self
-            .moment
+        let read_point = self
+            .read_point
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        if let Some(moment) = moment {
-            self.store.end(moment);
-            if !self.store.cut(SLICE / 4) {
-                self.store.cut_in_background();
+        if let Some(read_point) = read_point {
+            self.store.end(read_point);
+            if !self.store.reclaim(SLICE / 4) {
+                self.store.reclaim_in_background();
             }
         }
     }
 
     /// Fails if the moment has ended, so that objects that were read may be newer.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        let moment = self.moment.lock().unwrap_or_else(PoisonError::into_inner);
-        match *moment {
+        let read_point = self
+            .read_point
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        match *read_point {
             Some(_) => Ok(()),
             None => Err(Error::Ended),
         }
@@ -83,7 +86,7 @@ impl<H: Host> Moment<H> {
     }
 }
 
-impl<H: Host> Drop for Moment<H> {
+impl<H: Host> Drop for TableReadPoint<H> {
     fn drop(&mut self) {
         self.end();
     }

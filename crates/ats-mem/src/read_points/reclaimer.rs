@@ -1,6 +1,6 @@
 //! Reclaim of versions: those taken out of the list of a store.
 //!
-//! The invariants (MOMENTS-1 and so on) are those of [`moments`](super).
+//! The invariants (READ_POINTS-1 and so on) are those of [`read_points`](super).
 
 use crate::record::version::Version;
 use crate::record::{Record, Release};
@@ -14,7 +14,7 @@ use std::ptr::{self, NonNull};
 pub(super) type Stack<R> = AtomicPtr<Version<Record<R>>>;
 
 /// State of the reclaim, used by one thread at a time.
-pub(super) struct Cutting<R: Release> {
+pub(super) struct Reclaimer<R: Release> {
     /// The rest of the stacks that were taken.
     pub(super) rest: Vec<*mut Version<Record<R>>>,
     /// Versions last needed by queries that have ended.
@@ -42,7 +42,7 @@ impl<R: Release> Default for Kept<R> {
     }
 }
 
-impl<R: Release> Cutting<R> {
+impl<R: Release> Reclaimer<R> {
     pub(super) fn keep(&mut self, time: u64, version: NonNull<Version<Record<R>>>) {
         self.kept.entry(time).or_default().versions.push(version);
     }
@@ -74,7 +74,7 @@ impl<R: Release> Cutting<R> {
     /// Counts the bytes of a version that was taken out of the stacks, and of the record it holds.
     /// Replaces an earlier count.
     pub(super) fn count(&mut self, version: &Version<Record<R>>, guard: &Guard) {
-        // SAFETY: a version in the list leads to a record that is not retired (MOMENTS-2).
+        // SAFETY: a version in the list leads to a record that is not retired (READ_POINTS-2).
         let before = unsafe { version.owned_before().as_ref() };
         let held = before.map_or(0, |before| before.held_bytes(version.borne_by(guard)));
         self.uncount(version);
@@ -128,11 +128,11 @@ impl<R: Release> Cutting<R> {
 
 // SAFETY: any thread may use and free versions and the records that they lead to, and a mutex
 // guards the pointers to them.
-unsafe impl<R: Release> Send for Cutting<R> {}
+unsafe impl<R: Release> Send for Reclaimer<R> {}
 
-impl<R: Release> Default for Cutting<R> {
+impl<R: Release> Default for Reclaimer<R> {
     fn default() -> Self {
-        Cutting {
+        Reclaimer {
             rest: Vec::new(),
             doubtful: Vec::new(),
             kept: BTreeMap::new(),

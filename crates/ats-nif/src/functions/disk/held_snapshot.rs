@@ -1,7 +1,7 @@
 //! Snapshots of tables on disk that programs hold: read-only tables.
 
 use super::access::{on_dirty_io, open_table_of};
-use super::endings::end_moment;
+use super::endings::end_snapshot;
 use super::open::recipe;
 use super::terms::read_optional;
 use crate::atoms::KnownAtom;
@@ -9,25 +9,25 @@ use crate::call::NifResult;
 use crate::env::{Env, VmWord};
 use crate::functions::access::find_readable;
 use crate::functions::snapshot::{is_pid_alive, milliseconds};
-use crate::handle::{Moment, Protection, Recipe, Shown};
+use crate::handle::{Protection, Recipe, Shown, SnapshotView};
 use crate::vm_term::VmTerm;
 use crate::{lifetime, nif, sys};
 use std::time::Duration;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![
-        nif!("disk_moment", disk_moment, 2),
-        nif!("disk_moments", disk_moments, 1),
+        nif!("hold_disk_snapshot", hold_disk_snapshot, 2),
+        nif!("held_disk_snapshots", held_disk_snapshots, 1),
     ]
 }
 
-/// `disk_moment(Table, default | MaxAge)`: a snapshot of a table, as a table. Every process may
-/// read it; it ends with the caller, after `MaxAge` milliseconds, with the table, or if it holds
-/// too much memory.
-fn disk_moment<'e>(env: Env<'e>, [table, age]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+/// `hold_disk_snapshot(Table, default | MaxAge)`: a snapshot of a table, as a table. Every process
+/// may read it; it ends with the caller, after `MaxAge` milliseconds, with the table, or if it
+/// holds too much memory.
+fn hold_disk_snapshot<'e>(env: Env<'e>, [table, age]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = find_readable(env, table, &guard)?;
-    if shared.moment.is_some() {
+    if shared.read_point.is_some() {
         return Err(KnownAtom::Snapshot.into());
     }
     let opened = open_table_of(shared)?;
@@ -37,25 +37,25 @@ fn disk_moment<'e>(env: Env<'e>, [table, age]: [VmTerm<'e>; 2]) -> NifResult<'e>
     frozen.snapshot.set_holder(caller.raw());
     let recipe = Recipe {
         pending_snapshot: frozen.pending,
-        moment: Some(Moment {
+        read_point: Some(SnapshotView {
             shown: Shown::Disk(frozen.snapshot),
             source: shared.id.clone(),
         }),
         ..recipe(&opened, frozen.store, Protection::Snapshot, caller)
     };
-    let moment = lifetime::create(env, recipe, &guard)?;
-    moment.id.begin_snapshot();
+    let read_point = lifetime::create(env, recipe, &guard)?;
+    read_point.id.begin_snapshot();
     if !shared.is_found_by_id() {
         // A concurrent close may have listed the snapshots before this one was added.
-        end_moment(moment, &guard);
+        end_snapshot(read_point, &guard);
     }
-    Ok(moment.id.term(env))
+    Ok(read_point.id.term(env))
 }
 
-/// `disk_moments(Table)`: `{Number, Oldest, Memory, FileBytes, Evicted}` of the snapshots of a
-/// table. `Oldest` is the age of the oldest in milliseconds, `Memory` and `FileBytes` are the bytes
-/// kept only for snapshots, and `Evicted` is the number of snapshots ended by limits.
-fn disk_moments<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+/// `held_disk_snapshots(Table)`: `{Number, Oldest, Memory, FileBytes, Evicted}` of the snapshots of
+/// a table. `Oldest` is the age of the oldest in milliseconds, `Memory` and `FileBytes` are the
+/// bytes kept only for snapshots, and `Evicted` is the number of snapshots ended by limits.
+fn held_disk_snapshots<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     // The call visits every snapshot.
     on_dirty_io()?;
     let guard = ats_sync::pin();

@@ -1,9 +1,9 @@
 //! The writers' part of [histories](crate::record): the choice of versions with a history, and its
 //! pages.
 //!
-//! The invariants (MOMENTS-1 and so on) are those of [`moments`](super).
+//! The invariants (READ_POINTS-1 and so on) are those of [`read_points`](super).
 
-use super::{Moments, lock};
+use super::{ReadPoints, lock};
 use crate::record::history::{History, PAGE, Page};
 use crate::record::version::{Distance, Version};
 use crate::record::{Record, Release};
@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::ptr;
 use std::sync::Arc;
 
-impl<R: Release> Moments<R> {
+impl<R: Release> ReadPoints<R> {
     /// Returns the history for a version of this time that is put above the last one of its key, or
     /// the distance to the next history.
     pub(super) fn history_above(
@@ -66,11 +66,15 @@ impl<R: Release> Moments<R> {
             return Ok(Arc::new(History::new(page)));
         };
         let active = &self.shared.get_or_make().active;
-        let moments = lock(active).moments.len();
+        let read_points = lock(active).read_points.len();
         // Records without a query are searched for only if there are many.
-        if history.records(guard) > 2 * (moments + PAGE) {
+        if history.records(guard) > 2 * (read_points + PAGE) {
             let active = lock(active);
-            history.append(page, Some(&|moments| active.may_read(moments)), guard);
+            history.append(
+                page,
+                Some(&|read_points| active.may_read(read_points)),
+                guard,
+            );
         } else {
             history.append(page, None::<&fn(Range<u64>) -> bool>, guard);
         }

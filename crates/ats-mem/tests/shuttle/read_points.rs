@@ -1,12 +1,12 @@
 //! Snapshot queries, beside writers, batches and reclaiming threads.
 
 use crate::*;
-use ats_mem::{HashTable, Moment};
+use ats_mem::{HashTable, ReadPoint};
 
-fn begin(store: &impl Records<Plain>) -> Moment {
+fn begin(store: &impl Records<Plain>) -> ReadPoint {
     loop {
         match store.begin(&mut || Ok(true)) {
-            Ok(moment) => return moment.expect("the store has moments"),
+            Ok(read_point) => return read_point.expect("the store has moments"),
             Err(Busy) => thread::yield_now(),
         }
     }
@@ -24,8 +24,8 @@ fn content(store: &impl Records<Plain>, when: When) -> Vec<(u64, u64)> {
     met
 }
 
-fn cut_all(store: &impl Records<Plain>) {
-    while !store.cut(4, &pin()) {
+fn reclaim_all(store: &impl Records<Plain>) {
+    while !store.reclaim(4, &pin()) {
         thread::yield_now();
     }
 }
@@ -54,13 +54,13 @@ fn queries_against_writers<S: Records<Plain> + Default + 'static>(
                 put(&*store, second, 2);
                 remove(&*store, first);
                 remove(&*store, second);
-                store.cut(2, &pin());
+                store.reclaim(2, &pin());
             }
             store => {
                 for _ in 0..2 {
-                    let moment = begin(&*store);
-                    let met = content(&*store, moment.when());
-                    assert_eq!(met.len() as i64, moment.objects);
+                    let read_point = begin(&*store);
+                    let met = content(&*store, read_point.when());
+                    assert_eq!(met.len() as i64, read_point.objects);
                     let value = |number| {
                         let found = met.iter().find(|(met, _)| *met == number);
                         found.map(|(_, value)| *value)
@@ -70,19 +70,19 @@ fn queries_against_writers<S: Records<Plain> + Default + 'static>(
                     let rest = met.len() - equal.len();
                     let there = [first, second].map(|number| usize::from(value(number).is_some()));
                     assert_eq!(rest, others + there[0] + there[1]);
-                    assert_eq!(content(&*store, moment.when()), met);
+                    assert_eq!(content(&*store, read_point.when()), met);
                     let guard = pin();
                     for number in equal.into_iter().chain([first, second]) {
-                        let seen = store.get_at(&key(number), moment.when(), &guard);
+                        let seen = store.get_at(&key(number), read_point.when(), &guard);
                         assert_eq!(seen.map(|record| record.value()[0]), value(number));
                     }
                     drop(guard);
-                    store.end(moment);
-                    store.cut(3, &pin());
+                    store.end(read_point);
+                    store.reclaim(3, &pin());
                 }
             }
         }
-        cut_all(&*store);
+        reclaim_all(&*store);
         assert_eq!(store.len() as u64, keys + 1);
         let met = content(&*store, When::NOW);
         assert_eq!(met.len() as u64, keys + 1);
@@ -111,32 +111,33 @@ fn queries_of_a_hash_table_that_adapts() {
 }
 
 /// One key is written again and again, beside queries that look at it as often as they like, begin
-/// and end in any order, and threads that cut: so its history grows, moves, and is looked through.
+/// and end in any order, and threads that reclaim: so its history grows, moves, and is looked
+/// through.
 fn queries_of_one_key<S: Records<Plain> + Default + 'static>() {
     explore(|| {
         let store = fill::<S>(evens(2));
-        let see = |store: &S, moment: &Moment| {
+        let see = |store: &S, read_point: &ReadPoint| {
             let guard = pin();
-            let seen = store.get_at(&key(2), moment.when(), &guard);
+            let seen = store.get_at(&key(2), read_point.when(), &guard);
             seen.map(|record| record.value()[0])
         };
         let query = move |store: &S, order: [usize; 4]| {
             let mut queries = Vec::new();
             for _ in 0..5 {
-                let moment = begin(store);
-                let seen = see(store, &moment);
-                queries.push((moment, seen));
+                let read_point = begin(store);
+                let seen = see(store, &read_point);
+                queries.push((read_point, seen));
             }
             for at in order {
-                for (moment, seen) in &queries {
-                    assert_eq!(see(store, moment), *seen);
+                for (read_point, seen) in &queries {
+                    assert_eq!(see(store, read_point), *seen);
                 }
                 store.end(queries.remove(at).0);
-                store.cut(3, &pin());
+                store.reclaim(3, &pin());
             }
-            let (moment, seen) = queries.pop().expect("one is left");
-            assert_eq!(see(store, &moment), seen);
-            store.end(moment);
+            let (read_point, seen) = queries.pop().expect("one is left");
+            assert_eq!(see(store, &read_point), seen);
+            store.end(read_point);
         };
         together! {
             store => {
@@ -150,8 +151,8 @@ fn queries_of_one_key<S: Records<Plain> + Default + 'static>() {
             store => { query(&store, [1, 1, 0, 0]) }
             store => { query(&store, [4, 3, 2, 1]) }
         }
-        cut_all(&*store);
-        assert_eq!(store.moments().expect("it has moments").held_bytes(), 0);
+        reclaim_all(&*store);
+        assert_eq!(store.read_points().expect("it has moments").held_bytes(), 0);
     });
 }
 
@@ -169,7 +170,7 @@ fn queries_of_one_key_of_a_hash_table() {
 fn the_last_query_ends<S: Records<Plain> + Default + 'static>() {
     explore(|| {
         let store = fill::<S>(evens(4));
-        let moment = begin(&*store);
+        let read_point = begin(&*store);
         quietly(|| {
             put(&*store, 2, 20);
             remove(&*store, 4);
@@ -177,15 +178,15 @@ fn the_last_query_ends<S: Records<Plain> + Default + 'static>() {
         together! {
             store => { put(&*store, 2, 21); put(&*store, 4, 41); put(&*store, 2, 22) }
             store => { put_all(&*store, &[2, 4], 50); remove(&*store, 4) }
-            store => { store.end(moment); store.cut(9, &pin()); ats_sync::collect(); }
+            store => { store.end(read_point); store.reclaim(9, &pin()); ats_sync::collect(); }
         }
-        cut_all(&*store);
+        reclaim_all(&*store);
         ats_sync::collect();
         let met = content(&*store, When::NOW);
         assert_eq!(store.len(), met.len());
-        let moment = begin(&*store);
-        assert_eq!(content(&*store, moment.when()), met);
-        store.end(moment);
+        let read_point = begin(&*store);
+        assert_eq!(content(&*store, read_point.when()), met);
+        store.end(read_point);
     });
 }
 
@@ -209,16 +210,16 @@ fn a_query_that_removes<S: Records<Plain> + Default + 'static>(keys: u64, splits
         together! {
             store => { put_all(&*store, &equal, 100) }
             store => {
-                let moment = begin(&*store);
+                let read_point = begin(&*store);
                 let guard = pin();
                 let mut seen = Vec::new();
-                let scanned = store.scan(None, moment.when(), &guard, &mut |record| {
+                let scanned = store.scan(None, read_point.when(), &guard, &mut |record| {
                     seen.push(record);
                     ControlFlow::Continue(())
                 });
                 assert_eq!(scanned, Ok(()));
                 for record in seen {
-                    let by = moment.query();
+                    let by = read_point.query();
                     let remove = || {
                         store.update_by(record.key(), by, &guard, &mut |current| match current {
                             Some(current) if std::ptr::eq(current, record) => Change::Remove,
@@ -230,18 +231,18 @@ fn a_query_that_removes<S: Records<Plain> + Default + 'static>(keys: u64, splits
                     }
                 }
                 drop(guard);
-                store.end(moment);
-                store.cut(3, &pin());
+                store.end(read_point);
+                store.reclaim(3, &pin());
             }
             store => {
-                let moment = begin(&*store);
-                let met = content(&*store, moment.when());
-                assert_eq!(met.len() as i64, moment.objects);
-                assert_eq!(content(&*store, moment.when()), met);
-                store.end(moment);
+                let read_point = begin(&*store);
+                let met = content(&*store, read_point.when());
+                assert_eq!(met.len() as i64, read_point.objects);
+                assert_eq!(content(&*store, read_point.when()), met);
+                store.end(read_point);
             }
         }
-        cut_all(&*store);
+        reclaim_all(&*store);
         let met = content(&*store, When::NOW);
         let whole = equal.map(|number| (number, 100));
         assert!(met.is_empty() || met == whole, "{met:?}");

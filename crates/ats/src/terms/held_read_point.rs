@@ -1,23 +1,24 @@
-//! Moments of tables that are needed for longer than one call.
+//! ReadPoints of tables that are needed for longer than one call.
 //!
 //! A moment is *kept* until it ends: its last user drops it, a caller ends it, it becomes too old,
 //! or it holds back too much memory. Readers find it through one pointer, and check that pointer
 //! again after they have read.
 //!
 //! # Invariants
-//! - KEPT_MOMENT-1. The pointer leads to the moment until the moment ends, and is null from then
-//!   on. The moment is retired after it was taken out of the pointer; so a reader that finds it
-//!   under a guard may use it as long as the guard lives.
-//! - KEPT_MOMENT-2. The pointer is null before the moment ends for the store. So the records that a
-//!   reader has found are those of the moment if the pointer, loaded afterwards, is not null.
+//! - HELD_READ_POINT-1. The pointer leads to the moment until the moment ends, and is null from
+//!   then on. The moment is retired after it was taken out of the pointer; so a reader that finds
+//!   it under a guard may use it as long as the guard lives.
+//! - HELD_READ_POINT-2. The pointer is null before the moment ends for the store. So the records
+//!   that a reader has found are those of the moment if the pointer, loaded afterwards, is not
+//!   null.
 
 use crate::terms::error::Error;
-use crate::terms::moment::Moment;
+use crate::terms::read_point::TableReadPoint;
 use crate::terms::store::Store;
 use crate::terms::store::records::{Decide, TableRecords, Visit, Walked};
 use crate::terms::store::store_ref::StoreRef;
 use crate::terms::value::{Rec, Values};
-use ats_mem::moments::Query;
+use ats_mem::read_points::Query;
 use ats_mem::{BatchPlan, NoSuchKey, Walk, When, go_on};
 use ats_store::{End, WalkFrom};
 use ats_sync::Guard;
@@ -33,7 +34,7 @@ use std::time::{Duration, Instant};
 pub enum Ending {
     /// The holder released the snapshot, or its last user dropped it.
     Released,
-    /// The snapshot was older than its [time](KeptMoment::keep_for).
+    /// The snapshot was older than its [time](HeldReadPoint::keep_for).
     Age,
     /// The snapshots of the table held back more memory than it
     /// [allows](crate::terms::Table::set_snapshot_memory), and it was the oldest.
@@ -53,8 +54,8 @@ pub enum Reader {
 }
 
 /// A moment of a table that is kept until it ends.
-pub struct KeptMoment<H: Host> {
-    moment: AtomicPtr<Moment<H>>,
+pub struct HeldReadPoint<H: Host> {
+    read_point: AtomicPtr<TableReadPoint<H>>,
     when: When,
     is_ordered: bool,
     objects: usize,
@@ -66,15 +67,15 @@ pub struct KeptMoment<H: Host> {
     ending: OnceLock<Ending>,
 }
 
-impl<H: Host> KeptMoment<H> {
-    pub(crate) fn new(moment: Moment<H>, reader: Reader) -> Self {
-        KeptMoment {
+impl<H: Host> HeldReadPoint<H> {
+    pub(crate) fn new(read_point: TableReadPoint<H>, reader: Reader) -> Self {
+        HeldReadPoint {
             reader,
             holder: AtomicU64::new(0),
-            when: moment.when(),
-            is_ordered: moment.store().is_ordered(),
-            objects: moment.len(),
-            moment: AtomicPtr::new(Box::into_raw(Box::new(moment))),
+            when: read_point.when(),
+            is_ordered: read_point.store().is_ordered(),
+            objects: read_point.len(),
+            read_point: AtomicPtr::new(Box::into_raw(Box::new(read_point))),
             since: Instant::now(),
             deadline: Mutex::new(None),
             ending: OnceLock::new(),
@@ -122,28 +123,29 @@ impl<H: Host> KeptMoment<H> {
 
     /// Returns the store, unless the moment has ended.
     pub(crate) fn store<'g>(&self, guard: &'g Guard) -> Result<&'g Store<H>, Error> {
-        self.moment(guard).map(Moment::store)
+        self.read_point(guard).map(TableReadPoint::store)
     }
 
     /// Returns the moment, for a query that changes the table.
     ///
     /// # Errors
     /// [`Error::Ended`] if the moment has ended.
-    pub fn moment<'g>(&self, _guard: &'g Guard) -> Result<&'g Moment<H>, Error> {
+    pub fn read_point<'g>(&self, _guard: &'g Guard) -> Result<&'g TableReadPoint<H>, Error> {
         // SAFETY: the moment is retired after it was taken out of the pointer, so a moment that is
-        // found under a guard lives as long as the guard (KEPT_MOMENT-1).
-        let moment = unsafe { self.moment.load(Ordering::Acquire).as_ref() };
-        moment.ok_or(Error::Ended)
+        // found under a guard lives as long as the guard (HELD_READ_POINT-1).
+        let read_point = unsafe { self.read_point.load(Ordering::Acquire).as_ref() };
+        read_point.ok_or(Error::Ended)
     }
 
     /// Returns a reference to the store that outlives a guard.
     fn reference(&self) -> Result<StoreRef<H>, Error> {
-        self.moment(&ats_sync::pin()).map(Moment::reference)
+        self.read_point(&ats_sync::pin())
+            .map(TableReadPoint::reference)
     }
 
-    /// Fails if records that were read may not be those of the moment (KEPT_MOMENT-2).
+    /// Fails if records that were read may not be those of the moment (HELD_READ_POINT-2).
     fn check(&self) -> Result<(), Error> {
-        if self.moment.load(Ordering::Acquire).is_null() {
+        if self.read_point.load(Ordering::Acquire).is_null() {
             Err(Error::Ended)
         } else {
             Ok(())
@@ -156,21 +158,21 @@ impl<H: Host> KeptMoment<H> {
     pub fn end(&self, why: Ending) -> bool {
         let is_first = self.ending.set(why).is_ok();
         let guard = ats_sync::pin();
-        let raw = self.moment.swap(ptr::null_mut(), Ordering::SeqCst);
+        let raw = self.read_point.swap(ptr::null_mut(), Ordering::SeqCst);
         // SAFETY: this thread has taken the moment out of the pointer, and retires it below, under
         // a guard that it took before.
-        let Some(moment) = (unsafe { raw.as_ref() }) else {
+        let Some(read_point) = (unsafe { raw.as_ref() }) else {
             return is_first;
         };
-        moment.end();
+        read_point.end();
         unsafe fn free<H: Host>(raw: *mut u8) {
             // SAFETY: `new` has boxed the moment, and `end` retires it once; its grace period is
             // over.
-            drop(unsafe { Box::from_raw(raw.cast::<Moment<H>>()) });
+            drop(unsafe { Box::from_raw(raw.cast::<TableReadPoint<H>>()) });
         }
         // SAFETY: the moment was taken out of the pointer, so no thread that pins from now on finds
-        // it (KEPT_MOMENT-1).
-        unsafe { guard.retire(raw.cast(), size_of::<Moment<H>>(), free::<H>) };
+        // it (HELD_READ_POINT-1).
+        unsafe { guard.retire(raw.cast(), size_of::<TableReadPoint<H>>(), free::<H>) };
         is_first
     }
 
@@ -192,8 +194,8 @@ impl<H: Host> KeptMoment<H> {
         let mut keys: Vec<Box<[u8]>> = Vec::new();
         let mut note = |record: &Rec<H>| keys.push(record.key().into());
         if ptr::eq(mine, theirs) {
-            let moments = (self.when.min(other_when), self.when.max(other_when));
-            mine.changed(moments, &guard, &mut note);
+            let read_points = (self.when.min(other_when), self.when.max(other_when));
+            mine.changed(read_points, &guard, &mut note);
         } else {
             let mut note = |record: &Rec<H>| {
                 note(record);
@@ -218,13 +220,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<H: Host> Drop for KeptMoment<H> {
+impl<H: Host> Drop for HeldReadPoint<H> {
     fn drop(&mut self) {
         self.end(Ending::Released);
     }
 }
 
-impl<H: Host> TableRecords<H> for KeptMoment<H> {
+impl<H: Host> TableRecords<H> for HeldReadPoint<H> {
     fn is_ordered(&self) -> bool {
         self.is_ordered
     }

@@ -3,7 +3,7 @@
 %%
 %% A snapshot is a native table of its own, which shows a moment. Its identifier stands where
 %% otherwise a table does. When it has ended, it still tells why.
--module(ats_moment).
+-module(ats_snapshot).
 
 -export([make/2, release/1, max_age/1, diff/4, differences/2, second/1]).
 -export([read/2, begin_reading/1, begin_fold/1, source/1, end_reading/1]).
@@ -41,7 +41,7 @@ max_age(_) -> erlang:error({ats_error, options}).
 %% @doc Ends a snapshot, also one of a table on disk.
 -spec release(term()) -> true.
 release(Snapshot) ->
-    case ats_nif:moment_state(Snapshot) of
+    case ats_nif:snapshot_state(Snapshot) of
         none -> erlang:error({ats_error, no_snapshot});
         _ -> ats_nif:release(Snapshot)
     end.
@@ -71,7 +71,7 @@ chunks(First, Second, Keys, Each, Before, From) ->
 %% Fails if a term is no snapshot of a table in memory, or has ended.
 -spec check(term()) -> ok.
 check(Snapshot) ->
-    case ats_nif:moment_state(Snapshot) of
+    case ats_nif:snapshot_state(Snapshot) of
         {memory, _Table, _Owner, _Age} -> ok;
         Why when is_atom(Why), Why =/= none -> erlang:error({ats_error, {snapshot_ended, Why}});
         _ -> erlang:error({ats_error, no_snapshot})

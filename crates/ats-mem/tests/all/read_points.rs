@@ -46,8 +46,8 @@ fn read(store: &impl Records<Plain>, when: When) -> Content {
     content
 }
 
-fn cut_all(store: &impl Records<Plain>) {
-    while !store.cut(100, &pin()) {}
+fn reclaim_all(store: &impl Records<Plain>) {
+    while !store.reclaim(100, &pin()) {}
 }
 
 struct Random(u64);
@@ -83,18 +83,18 @@ fn a_query_sees_what_was_there(store: &impl Records<Plain>, seed: u64) {
                 content.extend(pairs);
             }
             14 if queries.len() < 6 => {
-                let moment = store.begin(&mut || Ok(true)).expect("no thread is inside");
-                let moment = moment.expect("the store has moments");
-                assert_eq!(moment.objects, content.len() as i64);
-                queries.push((moment, content.clone()));
+                let read_point = store.begin(&mut || Ok(true)).expect("no thread is inside");
+                let read_point = read_point.expect("the store has moments");
+                assert_eq!(read_point.objects, content.len() as i64);
+                queries.push((read_point, content.clone()));
             }
             15 if !queries.is_empty() => {
                 let at = random.below(queries.len() as u64) as usize;
-                let (moment, _) = queries.swap_remove(at);
-                store.end(moment);
+                let (read_point, _) = queries.swap_remove(at);
+                store.end(read_point);
             }
             16 => {
-                store.cut(random.below(30) as usize, &pin());
+                store.reclaim(random.below(30) as usize, &pin());
             }
             17 if fixed => {
                 fixed = false;
@@ -106,11 +106,11 @@ fn a_query_sees_what_was_there(store: &impl Records<Plain>, seed: u64) {
                 store.fix();
             }
             _ => {
-                for (moment, then) in &queries {
-                    assert_eq!(read(store, moment.when()), *then);
+                for (read_point, then) in &queries {
+                    assert_eq!(read(store, read_point.when()), *then);
                     let bytes = key.to_be_bytes();
                     let guard = pin();
-                    let found = store.get_at(&bytes, moment.when(), &guard);
+                    let found = store.get_at(&bytes, read_point.when(), &guard);
                     assert_eq!(
                         found.map(|record| record.value()[0]),
                         then.get(&key).copied()
@@ -129,11 +129,11 @@ fn a_query_sees_what_was_there(store: &impl Records<Plain>, seed: u64) {
         store.unfix();
         while !store.tidy(100, &pin()) {}
     }
-    for (moment, then) in queries {
-        assert_eq!(read(store, moment.when()), then);
-        store.end(moment);
+    for (read_point, then) in queries {
+        assert_eq!(read(store, read_point.when()), then);
+        store.end(read_point);
     }
-    cut_all(store);
+    reclaim_all(store);
     assert_eq!(read(store, When::NOW), content);
     for key in 0..100 {
         remove(store, key);
@@ -191,13 +191,13 @@ fn a_query_changes_what_it_saw(store: &impl Records<Plain>, seed: u64) {
         match random.below(4) {
             0 if queries.len() < 4 => queries.push((begin(store), content.clone())),
             1 if !queries.is_empty() => store.end(queries.swap_remove(0).0),
-            2 => drop(store.cut(random.below(30) as usize, &pin())),
+            2 => drop(store.reclaim(random.below(30) as usize, &pin())),
             _ => {}
         }
         let then = content.clone();
-        let moment = begin(store);
+        let read_point = begin(store);
         let guard = pin();
-        let met = seen(store, moment.when(), &guard);
+        let met = seen(store, read_point.when(), &guard);
         assert_eq!(met.len(), then.len());
         for record in met {
             let key = number(record);
@@ -219,7 +219,7 @@ fn a_query_changes_what_it_saw(store: &impl Records<Plain>, seed: u64) {
             let removes = random.below(2) == 0;
             let bytes = key.to_be_bytes();
             let mut is_changed = false;
-            let done = store.update_by(&bytes, moment.query(), &guard, &mut |current| {
+            let done = store.update_by(&bytes, read_point.query(), &guard, &mut |current| {
                 is_changed = current.is_some_and(|current| std::ptr::eq(current, record));
                 match (is_changed, removes) {
                     (false, _) => Change::Keep,
@@ -241,13 +241,13 @@ fn a_query_changes_what_it_saw(store: &impl Records<Plain>, seed: u64) {
         for (other, then) in &queries {
             assert_eq!(read(store, other.when()), *then);
         }
-        store.end(moment);
+        store.end(read_point);
     }
-    for (moment, then) in queries {
-        assert_eq!(read(store, moment.when()), then);
-        store.end(moment);
+    for (read_point, then) in queries {
+        assert_eq!(read(store, read_point.when()), then);
+        store.end(read_point);
     }
-    cut_all(store);
+    reclaim_all(store);
     assert_eq!(read(store, When::NOW), content);
     (0..80).for_each(|key| remove(store, key));
     assert_eq!(store.len(), 0);
@@ -283,13 +283,13 @@ fn own_changes_keep_nothing_for_a_query_alone() {
     fn change(store: &impl Records<Plain>, is_alone: bool) {
         (0..1000).for_each(|key| put(store, key, key));
         let older = (!is_alone).then(|| begin(store));
-        let moment = begin(store);
+        let read_point = begin(store);
         let guard = pin();
-        for record in seen(store, moment.when(), &guard) {
+        for record in seen(store, read_point.when(), &guard) {
             let key = number(record);
             let done = store.update_by(
                 record.key(),
-                moment.query(),
+                read_point.query(),
                 &guard,
                 &mut |_| match key % 2 {
                     0 => Change::Remove,
@@ -300,17 +300,20 @@ fn own_changes_keep_nothing_for_a_query_alone() {
         }
         drop(guard);
         let held = || {
-            store.cut(0, &pin());
-            store.cut(10_000, &pin());
-            store.moments().expect("the store has moments").held_bytes()
+            store.reclaim(0, &pin());
+            store.reclaim(10_000, &pin());
+            store
+                .read_points()
+                .expect("the store has moments")
+                .held_bytes()
         };
         assert_eq!(held() == 0, is_alone);
-        store.end(moment);
+        store.end(read_point);
         if let Some(older) = older {
             assert_eq!(read(store, older.when()).len(), 1000);
             store.end(older);
         }
-        cut_all(store);
+        reclaim_all(store);
         assert_eq!(held(), 0);
         assert_eq!(store.len(), 500);
     }
@@ -338,15 +341,15 @@ fn pairs_are_taken_whole(store: &impl Records<Plain>) {
         }
         let begun = std::time::Instant::now();
         while begun.elapsed().as_millis() < 700 {
-            let Ok(Some(moment)) = store.begin(&mut || Ok(true)) else {
+            let Ok(Some(read_point)) = store.begin(&mut || Ok(true)) else {
                 continue;
             };
             let guard = pin();
             let mut removed = 0;
-            for record in seen(store, moment.when(), &guard) {
+            for record in seen(store, read_point.when(), &guard) {
                 let mut is_there = false;
                 let mut take = || {
-                    store.update_by(record.key(), moment.query(), &guard, &mut |current| {
+                    store.update_by(record.key(), read_point.query(), &guard, &mut |current| {
                         is_there = current.is_some_and(|current| std::ptr::eq(current, record));
                         if is_there {
                             Change::Remove
@@ -362,12 +365,12 @@ fn pairs_are_taken_whole(store: &impl Records<Plain>) {
             assert_eq!(removed % 2, 0);
             taken += removed;
             drop(guard);
-            store.end(moment);
-            store.cut(1000, &pin());
+            store.end(read_point);
+            store.reclaim(1000, &pin());
         }
         over.store(true, Ordering::Relaxed);
     });
-    cut_all(store);
+    reclaim_all(store);
     assert_eq!(store.len() % 2, 0);
     assert!(taken > 0);
 }
@@ -420,19 +423,19 @@ fn sums_stay(store: &impl Records<Plain>) {
             scope.spawn(|| {
                 let mut last = 0;
                 while !over.load(Ordering::Relaxed) {
-                    let Ok(moment) = store.begin(&mut || Ok(true)) else {
+                    let Ok(read_point) = store.begin(&mut || Ok(true)) else {
                         continue;
                     };
-                    let moment = moment.expect("the store has moments");
+                    let read_point = read_point.expect("the store has moments");
                     for _ in 0..2 {
-                        let content = read(store, moment.when());
+                        let content = read(store, read_point.when());
                         let sum: u64 = content.values().sum();
                         assert_eq!(sum, ACCOUNTS * BALANCE);
-                        assert_eq!(moment.objects, content.len() as i64);
+                        assert_eq!(read_point.objects, content.len() as i64);
                         last += 1;
                     }
-                    store.end(moment);
-                    store.cut(1000, &pin());
+                    store.end(read_point);
+                    store.reclaim(1000, &pin());
                 }
                 queries.fetch_add(last, Ordering::Relaxed);
             });
@@ -440,7 +443,7 @@ fn sums_stay(store: &impl Records<Plain>) {
         std::thread::sleep(std::time::Duration::from_millis(700));
         over.store(true, Ordering::Relaxed);
     });
-    cut_all(store);
+    reclaim_all(store);
     assert!(queries.into_inner() > 0);
 }
 
@@ -489,9 +492,9 @@ fn sums_in_a_hash_table_that_adapts_stay() {
     sums_stay(&table);
 }
 
-fn begin(store: &impl Records<Plain>) -> ats_mem::Moment {
-    let moment = store.begin(&mut || Ok(true)).expect("no thread is inside");
-    moment.expect("the store has moments")
+fn begin(store: &impl Records<Plain>) -> ats_mem::ReadPoint {
+    let read_point = store.begin(&mut || Ok(true)).expect("no thread is inside");
+    read_point.expect("the store has moments")
 }
 
 /// A walk of a fixed table continues from a key that was removed since, and from no other removed
@@ -501,14 +504,14 @@ fn a_key_that_was_removed_before_a_fixation_is_not_known() {
     use ats_mem::{NoSuchKey, Provided, Records};
     let table = HashTable::new();
     (0..3).for_each(|key| put(&table, key, key));
-    let moment = begin(&table);
+    let read_point = begin(&table);
     let next = |key: u64| table.next(&key.to_be_bytes(), &pin()).map(|_| ());
     remove(&table, 0);
     table.fix();
     remove(&table, 1);
     assert_eq!([0, 1, 2].map(next), [Err(NoSuchKey), Ok(()), Ok(())]);
-    table.end(moment);
-    cut_all(&table);
+    table.end(read_point);
+    reclaim_all(&table);
     assert_eq!([0, 1, 2].map(next), [Err(NoSuchKey), Ok(()), Ok(())]);
     table.unfix();
     while !table.tidy(1, &pin()) {}
@@ -524,10 +527,10 @@ fn a_query_goes_back_a_long_way() {
     fn go_back(store: &impl Records<Plain>) {
         put(store, 1, 0);
         let first = begin(store);
-        let mut moments = Vec::new();
+        let mut read_points = Vec::new();
         for value in 1..20_000 {
             put(store, 1, value);
-            moments.push(begin(store));
+            read_points.push(begin(store));
         }
         let found = std::thread::scope(|scope| {
             let small = std::thread::Builder::new().stack_size(128 << 10);
@@ -537,16 +540,16 @@ fn a_query_goes_back_a_long_way() {
         });
         assert_eq!(found, Content::from([(1, 0)]));
         // Each query finds its record without a walk over all the others.
-        for (moment, value) in moments.iter().zip(1..) {
+        for (read_point, value) in read_points.iter().zip(1..) {
             let guard = pin();
-            let found = store.get_at(&1u64.to_be_bytes(), moment.when(), &guard);
+            let found = store.get_at(&1u64.to_be_bytes(), read_point.when(), &guard);
             assert_eq!(found.map(|record| record.value()[0]), Some(value));
         }
-        for moment in moments {
-            store.end(moment);
+        for read_point in read_points {
+            store.end(read_point);
         }
         store.end(first);
-        cut_all(store);
+        reclaim_all(store);
     }
     go_back(&CaTree::new());
     go_back(&HashTable::new());
@@ -558,24 +561,24 @@ fn a_query_goes_back_a_long_way() {
 fn a_store_is_freed_while_queries_run() {
     fn fill(store: &impl Records<Plain>) {
         (0..200).for_each(|key| put(store, key, key));
-        let moment = begin(store);
+        let read_point = begin(store);
         (0..100).for_each(|key| put(store, key, 0));
         (50..150).for_each(|key| remove(store, key));
         (120..130).for_each(|key| put(store, key, 1));
-        let _endless = std::mem::ManuallyDrop::new(moment);
+        let _endless = std::mem::ManuallyDrop::new(read_point);
     }
     for slices in 0..3 {
         let mut tree = CaTree::<Plain>::new();
         fill(&tree);
         for _ in 0..slices {
             tree.free_some(30);
-            tree.cut(20, &pin());
+            tree.reclaim(20, &pin());
         }
         let mut table = HashTable::<Plain>::new();
         fill(&table);
         for _ in 0..slices {
             table.free_some(30);
-            table.cut(20, &pin());
+            table.reclaim(20, &pin());
         }
     }
 }
@@ -585,23 +588,23 @@ fn a_store_is_freed_while_queries_run() {
 fn what_is_cut_between_slices_leads_to_no_freed_record() {
     fn fill(store: &impl Records<Plain>) {
         (0..200).for_each(|key| put(store, key, key));
-        let moment = begin(store);
+        let read_point = begin(store);
         (0..100).for_each(|key| put(store, key, 0));
         (50..150).for_each(|key| remove(store, key));
-        store.end(moment);
+        store.end(read_point);
     }
     let reuse = || (0..300).map(|key| RecordBox::<Plain>::new(&u64::to_be_bytes(key), &[7], false));
     let mut tree = CaTree::<Plain>::new();
     fill(&tree);
     tree.free_some(usize::MAX);
     let reused: Vec<_> = reuse().collect();
-    cut_all(&tree);
+    reclaim_all(&tree);
     assert!(reused.iter().all(|record| record.value() == [7]));
     let mut table = HashTable::<Plain>::new();
     fill(&table);
     table.free_some(usize::MAX);
     let reused: Vec<_> = reuse().collect();
-    cut_all(&table);
+    reclaim_all(&table);
     assert!(reused.iter().all(|record| record.value() == [7]));
 }
 
@@ -659,7 +662,7 @@ fn short_queries_beside_a_long_one(store: impl Records<Counted>) {
         assert!(scanned.is_ok());
         met
     };
-    let cut = || while !store.cut(7, &pin()) {};
+    let reclaim = || while !store.reclaim(7, &pin()) {};
     (0..KEYS).for_each(|key| guarded(key, Some(key)));
     let mut long = vec![(begin(), see(When::NOW))];
     let mut short = Vec::new();
@@ -674,12 +677,12 @@ fn short_queries_beside_a_long_one(store: impl Records<Counted>) {
         if short.len() == 4 {
             // The first one, one between, and so on.
             for at in [1, 0, 0] {
-                let (moment, then) = short.remove(at);
-                assert_eq!(see(moment.when()), then);
-                store.end(moment);
-                cut();
-                long.iter().chain(&short).for_each(|(moment, then)| {
-                    assert_eq!(see(moment.when()), *then);
+                let (read_point, then) = short.remove(at);
+                assert_eq!(see(read_point.when()), then);
+                store.end(read_point);
+                reclaim();
+                long.iter().chain(&short).for_each(|(read_point, then)| {
+                    assert_eq!(see(read_point.when()), *then);
                 });
             }
         }
@@ -687,10 +690,10 @@ fn short_queries_beside_a_long_one(store: impl Records<Counted>) {
     // One value of each key at most for the present and for each query, and the values that the
     // last query ends with.
     at_most((KEYS * (1 + long.len() + short.len()) as u64) as i64);
-    for (moment, then) in long.into_iter().chain(short) {
-        assert_eq!(see(moment.when()), then);
-        store.end(moment);
-        cut();
+    for (read_point, then) in long.into_iter().chain(short) {
+        assert_eq!(see(read_point.when()), then);
+        store.end(read_point);
+        reclaim();
     }
     at_most(KEYS as i64);
     drop(store);
@@ -766,9 +769,9 @@ fn places_do_not_count_removals(tree: &CaTree<Plain>, seed: u64, adapts: u32) {
             }
             10 if queries.len() < 3 => queries.push((begin(tree), content.clone())),
             10 => {
-                let (moment, _) = queries.remove(random.below(3) as usize);
-                tree.end(moment);
-                tree.cut(random.below(60) as usize, &pin());
+                let (read_point, _) = queries.remove(random.below(3) as usize);
+                tree.end(read_point);
+                tree.reclaim(random.below(60) as usize, &pin());
             }
             _ => {
                 let above = content.range(key..).count();
@@ -782,16 +785,16 @@ fn places_do_not_count_removals(tree: &CaTree<Plain>, seed: u64, adapts: u32) {
                 assert_eq!(skip(key, Direction::Down, place), there);
                 let first = tree.first(&pin()).map(|record| record.value()[0]);
                 assert_eq!(first, content.first_key_value().map(|(_, value)| *value));
-                for (moment, then) in &queries {
-                    assert_eq!(read(tree, moment.when()), *then);
+                for (read_point, then) in &queries {
+                    assert_eq!(read(tree, read_point.when()), *then);
                 }
             }
         }
     }
-    for (moment, _) in queries {
-        tree.end(moment);
+    for (read_point, _) in queries {
+        tree.end(read_point);
     }
-    cut_all(tree);
+    reclaim_all(tree);
     assert_eq!(read(tree, When::NOW), content);
     assert_eq!(skip(0, Direction::Up, usize::MAX), Err(content.len()));
 }

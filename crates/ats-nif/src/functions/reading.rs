@@ -5,7 +5,7 @@ use crate::env::{Env, VmWord};
 use crate::handle::{Handle, Shared};
 use crate::resource::{Resource, ResourceRef, Slot};
 use crate::vm_host::VmHost;
-use ats::terms::{Ending, Moment, Reader, Snapshot};
+use ats::terms::{Ending, Reader, Snapshot, TableReadPoint};
 use ats_sync::Guard;
 use std::ffi::CStr;
 use std::time::Duration;
@@ -31,7 +31,7 @@ impl Resource for Reading {
 impl Reading {
     /// Lets the snapshot expire if the next chunk is not requested.
     pub(super) fn await_next_chunk(&self) {
-        self.snapshot.moment().keep_for(CHUNK_AGE);
+        self.snapshot.read_point().keep_for(CHUNK_AGE);
     }
 }
 
@@ -39,11 +39,11 @@ impl Reading {
 const CHUNK_AGE: Duration = Duration::from_secs(10);
 
 /// The snapshot that a slice of a query reads.
-pub(super) enum AtMoment<'r> {
+pub(super) enum SliceSource<'r> {
     /// The live table: each key is read as it is when the walk reaches it.
     None,
     /// A snapshot that this call has taken.
-    Begun(Moment<VmHost>),
+    Begun(TableReadPoint<VmHost>),
     /// The snapshot of the earlier slices. The table that the query reads is a view of it.
     Kept(&'r Reading),
     /// The snapshot of the earlier slices. The query changes the table, so it needs the live table,
@@ -51,23 +51,23 @@ pub(super) enum AtMoment<'r> {
     Changed(&'r Reading),
 }
 
-impl AtMoment<'_> {
+impl SliceSource<'_> {
     /// Returns the snapshot, unless the table is already a view of it.
     pub(super) fn get<'g>(
         &'g self,
         guard: &'g Guard,
-    ) -> Result<Option<&'g Moment<VmHost>>, NoReply> {
+    ) -> Result<Option<&'g TableReadPoint<VmHost>>, NoReply> {
         Ok(match self {
-            AtMoment::Begun(moment) => Some(moment),
-            AtMoment::Changed(reading) => Some(reading.snapshot.moment().moment(guard)?),
-            AtMoment::None | AtMoment::Kept(_) => None,
+            SliceSource::Begun(read_point) => Some(read_point),
+            SliceSource::Changed(reading) => Some(reading.snapshot.read_point().read_point(guard)?),
+            SliceSource::None | SliceSource::Kept(_) => None,
         })
     }
 
     /// Ends the snapshot when the query is done.
     pub(super) fn end(self) {
-        if let AtMoment::Kept(reading) | AtMoment::Changed(reading) = self {
-            reading.snapshot.moment().end(Ending::Released);
+        if let SliceSource::Kept(reading) | SliceSource::Changed(reading) = self {
+            reading.snapshot.read_point().end(Ending::Released);
         }
     }
 
@@ -80,7 +80,7 @@ impl AtMoment<'_> {
         shared: &Shared,
         is_chunk: bool,
     ) -> Option<VmWord<'e>> {
-        let AtMoment::Begun(moment) = self else {
+        let SliceSource::Begun(read_point) = self else {
             return None;
         };
         let reader = if is_chunk {
@@ -90,23 +90,23 @@ impl AtMoment<'_> {
         };
         let reading = Reading {
             id: shared.id.clone(),
-            snapshot: moment.keep(&shared.table, reader),
+            snapshot: read_point.keep(&shared.table, reader),
         };
         if is_chunk {
             reading.await_next_chunk();
         }
         if !shared.is_found_by_id() {
             // A concurrent delete may have listed the queries before this one was added.
-            reading.snapshot.moment().end(Ending::Released);
+            reading.snapshot.read_point().end(Ending::Released);
         }
         Some(ResourceRef::new(reading).term(env))
     }
 }
 
 /// Begins a query. The caller must not be pinned, unless no counter of the table changes in place.
-pub(super) fn begin<'r>(shared: &Shared) -> Result<AtMoment<'r>, NoReply> {
+pub(super) fn begin<'r>(shared: &Shared) -> Result<SliceSource<'r>, NoReply> {
     Ok(match shared.table.begin()? {
-        Some(moment) => AtMoment::Begun(moment),
-        None => AtMoment::None,
+        Some(read_point) => SliceSource::Begun(read_point),
+        None => SliceSource::None,
     })
 }

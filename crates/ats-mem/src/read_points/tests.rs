@@ -16,13 +16,13 @@ fn remove(store: &impl Records<Plain>) {
     assert!(store.remove(&KEY, &ats_sync::pin()).is_ok());
 }
 
-fn begin(store: &impl Records<Plain>) -> Moment {
-    let moment = store.begin(&mut || Ok(true)).expect("no thread is inside");
-    moment.expect("the store has moments")
+fn begin(store: &impl Records<Plain>) -> ReadPoint {
+    let read_point = store.begin(&mut || Ok(true)).expect("no thread is inside");
+    read_point.expect("the store has moments")
 }
 
-fn cut_all(store: &impl Records<Plain>) {
-    while !store.cut(7, &ats_sync::pin()) {}
+fn reclaim_all(store: &impl Records<Plain>) {
+    while !store.reclaim(7, &ats_sync::pin()) {}
 }
 
 fn value_at(store: &impl Records<Plain>, when: When) -> Option<u64> {
@@ -61,8 +61,8 @@ fn records(store: &impl Records<Plain>) -> usize {
 }
 
 fn held_bytes(store: &impl Records<Plain>) -> usize {
-    cut_all(store);
-    store.moments().map_or(0, Moments::held_bytes)
+    reclaim_all(store);
+    store.read_points().map_or(0, ReadPoints::held_bytes)
 }
 
 /// A generator of the same random numbers in each run.
@@ -79,7 +79,7 @@ impl Random {
 /// Checks that each query sees the record of its moment.
 fn queries_find_what_was_there(store: &impl Records<Plain>, seed: u64) {
     let mut random = Random(seed);
-    let mut queries: Vec<(Moment, Option<u64>)> = Vec::new();
+    let mut queries: Vec<(ReadPoint, Option<u64>)> = Vec::new();
     let mut now = None;
     for round in 0..6000u64 {
         // The limit varies, so that there are many queries for a while, and then few.
@@ -106,7 +106,7 @@ fn queries_find_what_was_there(store: &impl Records<Plain>, seed: u64) {
                     .for_each(|(query, _)| store.end(query));
             }
             _ => {
-                store.cut(random.below(30), &ats_sync::pin());
+                store.reclaim(random.below(30), &ats_sync::pin());
             }
         }
         if let Some((query, then)) = queries.get(random.below(queries.len().max(1))) {
@@ -149,12 +149,12 @@ fn a_history_does_not_grow_for_ever() {
             store.end(window.pop_first().expect("some").1);
         }
         if round % 50 == 0 {
-            cut_all(&store);
+            reclaim_all(&store);
             assert!(records(&store) < 1000, "{}", records(&store));
         }
     }
-    let (oldest, moment) = window.first_key_value().expect("some");
-    assert_eq!(value_at(&store, moment.when()), Some(*oldest));
+    let (oldest, read_point) = window.first_key_value().expect("some");
+    assert_eq!(value_at(&store, read_point.when()), Some(*oldest));
     for round in 0..20_000u64 {
         put(&store, round);
         window.insert(20_000 + round, begin(&store));
@@ -163,7 +163,7 @@ fn a_history_does_not_grow_for_ever() {
                 .split_off(&20_000)
                 .into_values()
                 .for_each(|query| store.end(query));
-            cut_all(&store);
+            reclaim_all(&store);
             assert!(records(&store) < 1000, "{}", records(&store));
         }
     }

@@ -7,7 +7,7 @@ use std::ops::{Bound, Range};
 #[derive(Default)]
 pub(super) struct Active {
     /// Number of queries for each read point.
-    pub(super) moments: BTreeMap<u64, usize>,
+    pub(super) read_points: BTreeMap<u64, usize>,
     /// Number of queries begun so far.
     begun: u64,
     /// Sum of the numbers of the running queries.
@@ -27,23 +27,23 @@ pub(super) struct Active {
 
 impl Active {
     /// Adds a query with a read point, without a number.
-    pub(super) fn add(&mut self, moment: u64) {
-        *self.moments.entry(moment).or_default() += 1;
+    pub(super) fn add(&mut self, read_point: u64) {
+        *self.read_points.entry(read_point).or_default() += 1;
     }
 
     /// Removes one of the queries with a read point.
-    pub(super) fn remove(&mut self, moment: u64) {
-        let count = self.moments.get_mut(&moment);
+    pub(super) fn remove(&mut self, read_point: u64) {
+        let count = self.read_points.get_mut(&read_point);
         let count = count.expect("each moment is ended once");
         *count -= 1;
         if *count > 0 {
             return;
         }
-        self.moments.remove(&moment);
-        self.is_prepared &= !self.moments.is_empty();
-        if self.oldest() < moment {
-            self.ended.push(moment);
-        } else if self.moments.is_empty() {
+        self.read_points.remove(&read_point);
+        self.is_prepared &= !self.read_points.is_empty();
+        if self.oldest() < read_point {
+            self.ended.push(read_point);
+        } else if self.read_points.is_empty() {
             self.ended.clear();
         }
     }
@@ -65,7 +65,7 @@ impl Active {
     }
 
     fn reads(&self, range: Range<u64>) -> bool {
-        !range.is_empty() && self.moments.range(range).next().is_some()
+        !range.is_empty() && self.read_points.range(range).next().is_some()
     }
 
     fn may_come(&self, range: Range<u64>) -> bool {
@@ -75,13 +75,15 @@ impl Active {
     /// Takes the time ranges of versions that an ended query was the last to need: above the first
     /// number, up to the second.
     pub(super) fn take_ended(&mut self) -> Vec<(u64, u64)> {
-        let next = |moment: u64| {
-            let above = (Bound::Excluded(moment), Bound::Unbounded);
-            let next = self.moments.range(above).next();
+        let next = |read_point: u64| {
+            let above = (Bound::Excluded(read_point), Bound::Unbounded);
+            let next = self.read_points.range(above).next();
             next.map_or(u64::MAX, |(next, _)| *next)
         };
         let ended = std::mem::take(&mut self.ended).into_iter();
-        let mut times: Vec<_> = ended.map(|moment| (moment, next(moment))).collect();
+        let mut times: Vec<_> = ended
+            .map(|read_point| (read_point, next(read_point)))
+            .collect();
         if self.beginning == 0 {
             times.extend(self.unsure.take().map(|low| (low, u64::MAX)));
         }
@@ -92,39 +94,39 @@ impl Active {
     pub(super) fn newest(&self) -> u64 {
         match self.beginning {
             0 => self
-                .moments
+                .read_points
                 .last_key_value()
-                .map_or(0, |(moment, _)| *moment),
+                .map_or(0, |(read_point, _)| *read_point),
             _ => u64::MAX,
         }
     }
 
     /// Adds a query with a read point. Returns its number.
-    pub(super) fn add_query(&mut self, moment: u64) -> u64 {
-        self.add(moment);
+    pub(super) fn add_query(&mut self, read_point: u64) -> u64 {
+        self.add(read_point);
         self.begun += 1;
         self.numbers = self.numbers.wrapping_add(self.begun);
         self.begun
     }
 
     /// Removes a query with a read point, by its number.
-    pub(super) fn remove_query(&mut self, moment: u64, number: u64) {
-        self.remove(moment);
+    pub(super) fn remove_query(&mut self, read_point: u64, number: u64) {
+        self.remove(read_point);
         self.numbers = self.numbers.wrapping_sub(number);
     }
 
     /// Returns the number of the only query; 0 if there are several, or one begins.
     pub(super) fn alone(&self) -> u64 {
-        match self.moments.first_key_value() {
-            Some((_, 1)) if self.moments.len() == 1 && self.beginning == 0 => self.numbers,
+        match self.read_points.first_key_value() {
+            Some((_, 1)) if self.read_points.len() == 1 && self.beginning == 0 => self.numbers,
             _ => 0,
         }
     }
 
     /// Returns the oldest read point; the largest number if there is none.
     pub(super) fn oldest(&self) -> u64 {
-        self.moments
+        self.read_points
             .first_key_value()
-            .map_or(u64::MAX, |(moment, _)| *moment)
+            .map_or(u64::MAX, |(read_point, _)| *read_point)
     }
 }
