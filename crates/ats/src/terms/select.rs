@@ -72,7 +72,7 @@
 //!             environment: &NoProcess,
 //!             slice: &Slice::new(),
 //!             guard: &ats::terms::pin(),
-//!             moment: None,
+//!             read_point: None,
 //!         },
 //!         &mut |_| {
 //!             results += 1;
