@@ -55,10 +55,11 @@ units_stage() {
 quick_programs="all associative disk maps model store"
 
 # These, the tests of the crates' interfaces, and the examples: programs, and those in the
-# documentation. Stores for comparison are tested with what takes long.
+# documentation. Each call of cargo is for the whole workspace: for some of its crates it would build
+# others once more, with fewer features.
 rust_stage() {
     # shellcheck disable=SC2046,SC2086 # Lists of words.
-    limited 1800 cargo test --workspace --exclude ats-rivals --locked --no-fail-fast --lib --bins \
+    limited 1800 cargo test --workspace --locked --no-fail-fast --lib --bins \
         $(printf -- '--test %s ' $quick_programs)
     tests=$?
     limited 1200 cargo build --workspace --locked --examples &&
@@ -70,22 +71,20 @@ rust_stage() {
         return "$tests"
 }
 
-# All others: stores for comparison, long histories in which machines stop, processes are killed and
-# disks fail or are full, and programs that look at the memory and the open files of a process of
-# their own.
+# All others: long histories in which machines stop, processes are killed and disks fail or are full,
+# and programs that look at the memory and the open files of a process of their own.
 stops_stage() {
-    limited 1200 cargo test -p ats-rivals --locked --no-fail-fast --lib --test all
-    rivals=$?
     # shellcheck disable=SC2046 # A list of words.
     limited 1800 cargo test --workspace --locked --no-fail-fast $(
         find crates/*/tests -path '*/tests/*.rs' ! -path '*/tests/*/*' \
             -o -path '*/tests/*/main.rs' |
             sed 's,.*/tests/,,; s,/main.rs$,,; s,\.rs$,,' | sort -u |
             grep -vxE "shuttle|$(echo "$quick_programs" | tr ' ' '|')" | sed 's/^/--test /'
-    ) &&
-        limited 1800 env ATS_REMOVED_KEYS=1000000 cargo test -p ats --test maps --locked \
-            removed_keys &&
-        return "$rivals"
+    )
+    tests=$?
+    limited 1800 env ATS_REMOVED_KEYS=1000000 cargo test --workspace --locked --test maps \
+        removed_keys &&
+        return "$tests"
 }
 
 # The lock, the epochs, and the tree where its parts are split and joined, under a model checker
@@ -107,9 +106,9 @@ schedules_stage() {
 # The build that counts what operations cost other processors, and the model of how tables scale. In
 # the end operations that only read must have written no memory that threads share.
 counts_stage() {
-    limited 1200 env RUSTFLAGS="--cfg counted" cargo test -p ats-sync --lib --locked \
+    limited 1200 env RUSTFLAGS="--cfg counted -D warnings" cargo test -p ats-sync --lib --locked \
         --target-dir "$target/counted" count:: &&
-        limited 1200 env RUSTFLAGS="--cfg counted" cargo test --locked \
+        limited 1200 env RUSTFLAGS="--cfg counted -D warnings" cargo test --locked \
             --manifest-path bench/Cargo.toml -p ats-bench-scaling --target-dir "$target/counted"
 }
 

@@ -1,5 +1,6 @@
 //! Types of all forms, derived in a crate that knows `ats` by another name.
 
+#![cfg(test)]
 #![deny(warnings)]
 
 use engine::{Key, KeyBytes, OrderedMap, Value};
