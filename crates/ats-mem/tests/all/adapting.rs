@@ -197,8 +197,9 @@ fn disjoint_batches_do_not_disturb_each_other() {
     }
 }
 
-/// Writes to keys that `next` returns for each thread, until `until` returns `true`; each write
-/// takes a moment, so that writers contend even on few processors. Returns the number of writes.
+/// Writes to keys that `next` returns for each thread, until `until` returns `true`. Each write
+/// takes a moment, and lets another thread run now and then, so that writers contend even on few
+/// processors that others use, too. Returns the number of writes.
 fn write_until(
     tree: &Tree,
     threads: u64,
@@ -215,6 +216,9 @@ fn write_until(
                     let key = key(next(id, &mut random));
                     let done = tree.update(&key, &pin(), &mut |_| {
                         (0..200).for_each(|_| std::hint::spin_loop());
+                        if random.u8(..) < 4 {
+                            thread::yield_now();
+                        }
                         Change::Put(RecordBox::new(&key, &[1], false))
                     });
                     assert_eq!(done, Ok(()));

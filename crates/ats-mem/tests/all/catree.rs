@@ -109,10 +109,10 @@ fn a_store_freed_in_slices_can_be_used_again() {
 /// A store that is used again before the last slice, and then dropped, frees everything.
 #[test]
 fn a_store_freed_in_part_can_be_used_and_dropped() {
-    let fill = |tree: &CaTree<Counted<0>>| {
+    let fill = |tree: &CaTree<Counted>| {
         for n in 0..10_000u64 {
             let key = number(n);
-            let put = tree.update(&key, &pin(), &mut |_| Change::Put(owning(&key, n)));
+            let put = tree.update(&key, &pin(), &mut |_| Change::Put(owning(0, &key, n)));
             assert_eq!(put, Ok(()));
         }
     };
@@ -127,16 +127,16 @@ fn a_store_freed_in_part_can_be_used_and_dropped() {
 
 #[test]
 fn many_threads_never_lose_or_leak_a_record() {
-    let mut tree: CaTree<_> = many_threads::<_, 1>(0);
+    let mut tree: CaTree<_> = many_threads(1, 0);
     while !tree.free_some(1000) {}
-    wait_until_all_are_released::<1>();
+    wait_until_all_are_released(1);
 }
 
 #[test]
 fn many_threads_never_lose_or_leak_a_record_while_the_tree_adapts() {
-    let mut tree: CaTree<_> = many_threads::<_, 2>(8);
+    let mut tree: CaTree<_> = many_threads(2, 8);
     while !tree.free_some(1000) {}
-    wait_until_all_are_released::<2>();
+    wait_until_all_are_released(2);
 }
 
 #[test]

@@ -296,24 +296,26 @@ pub(crate) fn number(n: u64) -> [u8; 8] {
 /// Number of live records, for each of the tests that count.
 pub(crate) static LIVE: [AtomicI64; 10] = [const { AtomicI64::new(0) }; 10];
 
-pub(crate) struct Counted<const TEST: usize>;
+/// Records that count for a test. One type for all tests: the compiler makes each store anew for
+/// each type.
+pub(crate) struct Counted;
 
-impl<const TEST: usize> Release for Counted<TEST> {
-    unsafe fn release(_value: &[u64]) {
-        LIVE[TEST].fetch_sub(1, Ordering::Relaxed);
+impl Release for Counted {
+    unsafe fn release(value: &[u64]) {
+        LIVE[value[1] as usize].fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-pub(crate) fn owning<const TEST: usize>(key: &[u8], value: u64) -> RecordBox<Counted<TEST>> {
-    LIVE[TEST].fetch_add(1, Ordering::Relaxed);
-    RecordBox::new(key, &[value], true)
+pub(crate) fn owning(test: usize, key: &[u8], value: u64) -> RecordBox<Counted> {
+    LIVE[test].fetch_add(1, Ordering::Relaxed);
+    RecordBox::new(key, &[value, test as u64], true)
 }
 
 /// Runs threads that write their own keys (whose state they know exactly) between each other's,
 /// while readers check permanent keys and walk over everything.
-pub(crate) fn many_threads<S, const TEST: usize>(forcing: u32) -> S
+pub(crate) fn many_threads<S>(test: usize, forcing: u32) -> S
 where
-    S: Records<Counted<TEST>> + Default,
+    S: Records<Counted> + Default,
 {
     const WRITERS: u64 = 3;
     const KEYS: u64 = 3_000;
@@ -322,7 +324,7 @@ where
     for n in 0..KEYS {
         let guard = pin();
         let key = number(n * 8);
-        tree.update(&key, &guard, &mut |_| Change::Put(owning(&key, n)))
+        tree.update(&key, &guard, &mut |_| Change::Put(owning(test, &key, n)))
             .expect("no batch runs");
     }
     tree.force_adaptation(forcing, forcing);
@@ -349,7 +351,7 @@ where
                         tree.update(&key, &guard, &mut |current| {
                             seen = current.map(|record| record.value()[0]);
                             if insert {
-                                Change::Put(owning(&key, step))
+                                Change::Put(owning(test, &key, step))
                             } else {
                                 Change::Remove
                             }
@@ -403,10 +405,10 @@ where
     tree
 }
 
-pub(crate) fn wait_until_all_are_released<const TEST: usize>() {
+pub(crate) fn wait_until_all_are_released(test: usize) {
     // Other tests of this program may hold back the epoch for a moment.
     let start = Instant::now();
-    while LIVE[TEST].load(Ordering::Relaxed) != 0 {
+    while LIVE[test].load(Ordering::Relaxed) != 0 {
         assert!(start.elapsed().as_secs() < 20, "a record was not released");
         ats_sync::collect();
         std::thread::yield_now();

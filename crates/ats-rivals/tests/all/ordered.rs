@@ -28,20 +28,20 @@ proptest! {
 
 #[test]
 fn many_threads_never_lose_or_leak_a_record_of_a_skip_list() {
-    drop(many_threads::<SkipList<_>, 8>(0));
-    wait_until_all_are_released::<8>();
+    drop(many_threads::<SkipList<_>>(8, 0));
+    wait_until_all_are_released(8);
 }
 
 #[test]
 fn many_threads_never_lose_or_leak_a_record_of_the_lock_free_tree() {
-    drop(many_threads::<LockFreeTree<_>, 6>(0));
-    wait_until_all_are_released::<6>();
+    drop(many_threads::<LockFreeTree<_>>(6, 0));
+    wait_until_all_are_released(6);
 }
 
 #[test]
 fn many_threads_never_lose_or_leak_a_record_while_the_lock_free_tree_adapts() {
-    drop(many_threads::<LockFreeTree<_>, 7>(8));
-    wait_until_all_are_released::<7>();
+    drop(many_threads::<LockFreeTree<_>>(7, 8));
+    wait_until_all_are_released(7);
 }
 
 #[test]
