@@ -22,14 +22,15 @@
 %% Tables
 -export([new/2, delete/1, rename/2, whereis/1, all/0, info/1, info/2, setopts/2, give_away/3]).
 %% Writing
--export([insert/2, insert_new/2, delete/2, delete_object/2, delete_all_objects/1]).
+-export([insert/2, insert_new/2, delete/2, delete_many/2, delete_object/2, delete_all_objects/1]).
 -export([update_element/3, update_element/4]).
 %% Counters and merges
 -export([update_counter/3, update_counter/4, merge/4, merge/5]).
 %% Taking
--export([take/2, take_first/1, take_last/1, take_all_objects/1, select_take/2]).
+-export([take/2, take_many/2, take_first/1, take_last/1, take_all_objects/1, select_take/2]).
 %% Reading
--export([lookup/2, lookup_element/3, lookup_element/4, lookup_elements/3, member/2, tab2list/1]).
+-export([lookup/2, lookup_many/2, lookup_element/3, lookup_element/4, lookup_elements/3]).
+-export([member/2, tab2list/1]).
 %% Traversal
 -export([first/1, last/1, next/2, prev/2]).
 -export([first_lookup/1, last_lookup/1, next_lookup/2, prev_lookup/2]).
@@ -383,10 +384,49 @@ insert_new(Table, Objects) ->
 take(Table, Key) ->
     ?NATIVE(take(Table, Key), [Table, Key]).
 
+%% @doc Removes and returns all objects with each key of a list: the same as {@link take/2} of one
+%% key after the other, in less time. The result has a list of objects for each key, in the order of
+%% the keys. Each key has its own moment, so other processes may see some keys gone and others not.
+%% The objects of the keys that are done are lost if the caller is killed meanwhile.
+%%
+%% There is no such function in `ets'.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:take_many(prices, [plum, fig, apple]).
+%% [[{plum,7}],[],[{apple,3}]]
+%% 3> ats:tab2list(prices).
+%% [{pear,4}]
+%% '''
+-spec take_many(table(), Keys :: [term()]) -> [[tuple()]].
+take_many(Table, Keys) ->
+    ?WITH_ERROR_INFO(ats_several_keys:take(Table, Keys), [Table, Keys]).
+
 %% @doc Removes all objects with a key.
 -spec delete(table(), Key :: term()) -> true.
 delete(Table, Key) ->
     ?NATIVE(delete(Table, Key), [Table, Key]).
+
+%% @doc Removes all objects with each key of a list: the same as {@link delete/2} of one key after the
+%% other, in less time. Each key has its own moment, so other processes may see some keys gone and
+%% others not.
+%%
+%% There is no such function in `ets'.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:delete_many(prices, [plum, fig, apple]).
+%% true
+%% 3> ats:tab2list(prices).
+%% [{pear,4}]
+%% '''
+-spec delete_many(table(), Keys :: [term()]) -> true.
+delete_many(Table, Keys) ->
+    ?WITH_ERROR_INFO(ats_several_keys:delete(Table, Keys), [Table, Keys]).
 
 %% @doc Removes exactly this object; in a bag that has it several times all its copies.
 %%
@@ -494,6 +534,24 @@ update_element(Table, Key, ElementSpec, Default) ->
 -spec lookup(table(), Key :: term()) -> [tuple()].
 lookup(Table, Key) ->
     ?NATIVE(lookup(Table, Key), [Table, Key]).
+
+%% @doc Returns the objects with each key of a list: the same as {@link lookup/2} of one key after
+%% the other, in less time, because the keys' objects are fetched from memory together. The result
+%% has a list of objects for each key, in the order of the keys. Each key has its own moment; those
+%% of a {@link snapshot/1} have one.
+%%
+%% There is no such function in `ets'.
+%%
+%% ```
+%% 1> ats:new(prices, [ordered_set, named_table]),
+%%    ats:insert(prices, [{apple, 3}, {pear, 4}, {plum, 7}]).
+%% true
+%% 2> ats:lookup_many(prices, [plum, fig, apple]).
+%% [[{plum,7}],[],[{apple,3}]]
+%% '''
+-spec lookup_many(table(), Keys :: [term()]) -> [[tuple()]].
+lookup_many(Table, Keys) ->
+    ?WITH_ERROR_INFO(ats_several_keys:lookup(Table, Keys), [Table, Keys]).
 
 %% @doc Returns one element of the object with a key, or a list of them from a bag. Fails with
 %% `badarg' if the key is not in the table.

@@ -309,6 +309,9 @@ other_messages(lookup_elements, _Table, [_Key, _Positions], position) ->
     [none, <<"a position is greater than the size of the object">>];
 other_messages(lookup_elements, _Table, [_Key, _Positions], _Cause) ->
     [none, <<"not a list of positions">>];
+other_messages(Many, _Table, [_Keys], _Cause)
+  when Many =:= lookup_many; Many =:= take_many; Many =:= delete_many ->
+    [<<"not a list of keys">>];
 other_messages(give_away, _Table, [_Pid, _Gift], owner) ->
     [<<"the process is already the owner of the table">>];
 other_messages(give_away, _Table, [_Pid, _Gift], not_owner) ->

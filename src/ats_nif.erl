@@ -14,6 +14,7 @@
 -export([new/2, delete/1, delete/2, delete_object/2, delete_all_objects/1]).
 -export([insert/2, insert_new/2, lookup/2, lookup_element/3, lookup_element/4]).
 -export([lookup_elements/3, member/2, take/2]).
+-export([lookup_many/2, take_many/2, delete_many/2]).
 -export([first/1, last/1, next/2, prev/2]).
 -export([first_lookup/1, last_lookup/1, next_lookup/2, prev_lookup/2]).
 -export([update_counter/3, update_counter/4, update_element/3, update_element/4]).
@@ -44,6 +45,7 @@
 -nifs([new/2, delete/1, delete/2, delete_object/2, delete_all_objects/1]).
 -nifs([insert/2, insert_new/2, lookup/2, lookup_element/3, lookup_element/4]).
 -nifs([lookup_elements/3, member/2, take/2]).
+-nifs([lookup_many/2, take_many/2, delete_many/2]).
 -nifs([first/1, last/1, next/2, prev/2]).
 -nifs([first_lookup/1, last_lookup/1, next_lookup/2, prev_lookup/2]).
 -nifs([update_counter/3, update_counter/4, update_element/3, update_element/4]).
@@ -322,6 +324,15 @@ member(_Table, _Key) -> ?NOT_LOADED.
 
 -spec take(ats:table(), term()) -> [tuple()].
 take(_Table, _Key) -> ?NOT_LOADED.
+
+-spec lookup_many(ats:table(), [term()]) -> nonempty_improper_list(Left :: [term()], [[tuple()]]).
+lookup_many(_Table, _Keys) -> ?NOT_LOADED.
+
+-spec take_many(ats:table(), [term()]) -> nonempty_improper_list(Left :: [term()], [[tuple()]]).
+take_many(_Table, _Keys) -> ?NOT_LOADED.
+
+-spec delete_many(ats:table(), [term()]) -> Left :: [term()].
+delete_many(_Table, _Keys) -> ?NOT_LOADED.
 
 -spec first(ats:table()) -> term().
 first(_Table) -> ?NOT_LOADED.

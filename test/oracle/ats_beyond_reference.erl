@@ -27,7 +27,10 @@
     range_fold/6,
     prefix/2,
     prefix/3,
-    lookup_elements/3
+    lookup_elements/3,
+    lookup_many/2,
+    take_many/2,
+    delete_many/2
 ]).
 -export([functions/0, format_error/2]).
 -export([merged/3, is_absent/2, needs/1, is_prefix/1, begins/2]).
@@ -58,7 +61,10 @@ functions() ->
         range_delete,
         range_fold,
         prefix,
-        lookup_elements
+        lookup_elements,
+        lookup_many,
+        take_many,
+        delete_many
     ].
 
 %% ----- taking -----
@@ -448,6 +454,18 @@ lookup_elements(T, Key, Positions) ->
         true -> Lists;
         false -> hd(Lists)
     end.
+
+lookup_many(T, Keys) -> of_each(read, T, Keys, fun(Key) -> ets:lookup(T, Key) end).
+
+take_many(T, Keys) -> of_each(write, T, Keys, fun(Key) -> ats_reference:take(T, Key) end).
+
+delete_many(T, Keys) ->
+    lists:all(fun(Answer) -> Answer end, of_each(write, T, Keys, fun(Key) -> ets:delete(T, Key) end)).
+
+of_each(Access, T, Keys, Answer) ->
+    check_table(1, T, Access, any),
+    is_list_of(fun(_) -> true end, Keys) orelse refuse(#{2 => "not a list of keys"}),
+    [Answer(Key) || Key <- Keys].
 
 %% Returns the objects of a range, in order.
 between(T, Low, High, Options) ->

@@ -394,6 +394,7 @@ bag_command() ->
         {1, ?LAZY({a, select_take, [T, {raw, taken_values()}]})},
         {1, ?LAZY({a, lookup_elements, [T, hot_key(), {raw, list(integer(1, 2))}]})},
         {1, ?LAZY({a, delete, [T, hot_key()]})},
+        {1, ?LAZY({a, elements([lookup_many, take_many, delete_many]), [T, hot_keys()]})},
         {6, ?LAZY({a, lookup, [T, hot_key()]})},
         {4, ?LAZY({a, lookup_element, [T, hot_key(), {raw, elements([1, 2, 2, 3])}]})},
         {2, ?LAZY({a, member, [T, hot_key()]})},
@@ -407,6 +408,8 @@ bag_command() ->
 
 hot_key() ->
     {recipe, ?LET(K, frequency([{6, a}, {3, 1}, {2, 1.0}, {1, "key"}, {1, absent}]), {lit, K})}.
+
+hot_keys() -> {recipes, list(?LET({recipe, Key}, hot_key(), Key))}.
 
 %% A few or many of each key; seldom all.
 taken_values() ->
@@ -487,6 +490,7 @@ beyond_command() ->
         {3, ?LAZY({a, insert, [T, {recipe, close_object()}]})},
         {3, ?LAZY({a, delete, [T, close_key()]})},
         {2, ?LAZY({a, lookup, [T, close_key()]})},
+        {3, ?LAZY({a, elements([lookup_many, take_many, delete_many]), [T, close_keys()]})},
         {3, ?LAZY({a, elements([take_first, take_last]), [T]})},
         {2, ?LAZY({a, select_take, [T, {raw, taken_values()}]})},
         {30, ?LAZY(beyond_command(T, close_key(), recipe(oneof([prefix(), prefix(), close()]))))}
@@ -555,6 +559,8 @@ positions() ->
 prefix() -> ats_beyond_gen:prefix().
 recipe(Recipe) -> {recipe, Recipe}.
 close_key() -> {recipe, close()}.
+
+close_keys() -> {recipes, list(close())}.
 
 %% Keys that are neighbours, or begin alike, or are equal.
 close() ->

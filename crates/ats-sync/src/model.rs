@@ -88,6 +88,9 @@ constants! {
     FAR_SEGMENTS: usize = 39, 2, 39;
     /// Slots in a line of a bucket: with the link to the next line they fill a cache line.
     LINE_SLOTS: usize = 7, 2, 7;
+    /// Number of buckets below which the records of several keys are not prefetched, because such a
+    /// table fits into the cache of a core: a few thousand keys. Models have few buckets.
+    LEAST_APPROACHED_BUCKETS: usize = 1024, 1, 1;
     /// Number of buckets below which a stripe is not split. Models have few buckets.
     MIN_BUCKETS_PER_STRIPE: usize = 8, 1, 1;
 

@@ -84,9 +84,15 @@ pub trait Stepwise<R: Release> {
         None
     }
 
-    /// Prefetches the memory that steps for these keys will touch. A hint; does nothing by default.
-    fn prefetch_batch(&self, keys: &[&[u8]], guard: &Guard) {
+    /// Prefetches the memory that look-ups of these keys will touch. A hint; does nothing by
+    /// default.
+    fn prefetch_records(&self, keys: &[&[u8]], guard: &Guard) {
         let _ = (keys, guard);
+    }
+
+    /// Prefetches the memory that steps for these keys will touch.
+    fn prefetch_batch(&self, keys: &[&[u8]], guard: &Guard) {
+        self.prefetch_records(keys, guard);
     }
 
     /// Commits a batch by calling `commit`, and counts the records that become visible: their

@@ -1,6 +1,7 @@
-//! Batch prefetch: the nodes and records of a batch's keys are fetched concurrently.
+//! Batch prefetch: the nodes and records of several keys are fetched concurrently.
 //!
-//! Each key of a batch is locked, read and changed separately. On the path to its leaf one node
+//! Each key of a batch is locked, read and changed separately, and each of several keys that are
+//! looked up is read separately. On the path to its leaf one node
 //! after the other misses the cache, and then the record. The paths of different keys are
 //! independent, so here they are walked together: one level of the tree for all keys, then the next
 //! one. The nodes that the batch visits later are then in the cache.
@@ -23,7 +24,7 @@ use ats_sync::model::LEAST_APPROACHED_LEVEL;
 const TOGETHER: usize = 8;
 
 impl<R: Release> Root<R> {
-    /// Implements [`prefetch_batch`](crate::batch::Stepwise::prefetch_batch).
+    /// Implements [`prefetch_records`](crate::batch::Stepwise::prefetch_records).
     pub(super) fn prefetch_leaves(&self, keys: &[&[u8]], guard: &Guard) {
         for keys in keys.chunks(TOGETHER).filter(|keys| keys.len() > 1) {
             #[cfg(target_arch = "x86_64")]
@@ -42,7 +43,7 @@ impl<R: Release> Root<R> {
         self.prefetch_chunk::<Avx2>(keys, guard);
     }
 
-    /// Prefetches the paths of up to [`TOGETHER`] ascending keys.
+    /// Prefetches the paths of up to [`TOGETHER`] keys.
     #[inline(always)]
     fn prefetch_chunk<C: Search>(&self, keys: &[&[u8]], guard: &Guard) {
         let mut nodes = [self.node(guard); TOGETHER];
@@ -56,7 +57,8 @@ impl<R: Release> Root<R> {
             return;
         }
         // Base nodes differ in height, so some keys reach their leaf before others.
-        while descend_one_level::<R, C>(nodes, keys) {}
+        let ascends = keys.is_sorted();
+        while descend_one_level::<R, C>(nodes, keys, ascends) {}
         for (node, key) in nodes.iter().zip(keys) {
             if let Kind::Leaf(leaf) = node.kind() {
                 leaf.prefetch_record_of::<C>(key);
@@ -67,8 +69,13 @@ impl<R: Release> Root<R> {
 
 /// Descends from each inner node towards its key. Returns `true` if there was an inner node.
 #[inline(always)]
-fn descend_one_level<R: Release, C: Search>(nodes: &mut [Node<'_, R>], keys: &[&[u8]]) -> bool {
-    if let (Some(first), Some(last)) = (nodes.first(), nodes.last())
+fn descend_one_level<R: Release, C: Search>(
+    nodes: &mut [Node<'_, R>],
+    keys: &[&[u8]],
+    ascends: bool,
+) -> bool {
+    if ascends
+        && let (Some(first), Some(last)) = (nodes.first(), nodes.last())
         && first == last
         && let Kind::Inner(inner) = first.kind()
     {

@@ -221,7 +221,7 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
         Some(&self.read_points)
     }
 
-    fn prefetch_batch(&self, keys: &[&[u8]], guard: &Guard) {
+    fn prefetch_records(&self, keys: &[&[u8]], guard: &Guard) {
         self.root().prefetch_leaves(keys, guard);
     }
 

@@ -280,11 +280,11 @@ impl<'t, R: Release> Bucket<'t, R> {
         prefetch::<1, _>(self.first);
     }
 
-    /// Prefetches the records that may have this hash.
+    /// Prefetches the first cache lines of the records that may have this hash.
     #[inline]
-    pub(super) fn prefetch_records(self, hash: u64) {
+    pub(super) fn prefetch_records<const LINES: usize>(self, hash: u64) {
         let none: Option<()> = self.find(hash, |_, word| {
-            prefetch::<1, _>(word.pointer::<R>());
+            prefetch::<LINES, _>(word.pointer::<R>());
             None
         });
         debug_assert!(none.is_none());

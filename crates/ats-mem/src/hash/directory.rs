@@ -14,7 +14,8 @@ use crate::record::Release;
 use crate::slab;
 use ats_sync::Guard;
 use ats_sync::model::{
-    FAR_SEGMENTS as FAR, FIRST_BUCKETS_BITS as FIRST_BITS, NEAR_SEGMENTS as NEAR,
+    FAR_SEGMENTS as FAR, FIRST_BUCKETS_BITS as FIRST_BITS, LEAST_APPROACHED_BUCKETS,
+    NEAR_SEGMENTS as NEAR,
 };
 use ats_sync::shim::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
@@ -66,6 +67,12 @@ impl View {
     #[inline]
     pub(super) fn bucket(self, hash: u64) -> usize {
         bucket_of(hash, self.active)
+    }
+
+    /// Returns `true` if the whole table is likely in the cache of a core.
+    #[inline]
+    pub(super) fn is_cached(self) -> bool {
+        self.active < LEAST_APPROACHED_BUCKETS
     }
 
     pub(super) fn depth(self, bucket: usize) -> u32 {

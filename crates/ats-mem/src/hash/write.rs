@@ -64,7 +64,7 @@ impl<R: Release> HashTable<R> {
         let bucket = self.directory.bucket(view.bucket(hash), guard);
         if let Some(bucket) = bucket {
             bucket.prefetch_line();
-            bucket.prefetch_records(hash);
+            bucket.prefetch_records::<1>(hash);
         }
         Approached { view, bucket }
     }
@@ -302,6 +302,31 @@ impl<R: Release> HashTable<R> {
     }
 }
 
+impl<R: Release> HashTable<R> {
+    /// Prefetches the buckets of some keys, then the records in them, so that misses of different
+    /// keys overlap. Calls `besides` for each hash. Does nothing for a small table.
+    #[inline]
+    fn prefetch_for(&self, keys: &[&[u8]], guard: &Guard, besides: impl Fn(u64)) {
+        let view = self.directory.view();
+        if view.is_cached() {
+            return;
+        }
+        for keys in keys.chunks(APPROACHED) {
+            let mut hashes = [0; APPROACHED];
+            for (hash, key) in hashes.iter_mut().zip(keys) {
+                *hash = self.seed.hash(key);
+                besides(*hash);
+                self.directory.prefetch(view.bucket(*hash));
+            }
+            for hash in &hashes[..keys.len()] {
+                if let Some(bucket) = self.directory.bucket(view.bucket(*hash), guard) {
+                    bucket.prefetch_records::<2>(*hash);
+                }
+            }
+        }
+    }
+}
+
 impl<R: Release> Stepwise<R> for HashTable<R> {
     fn step<'g>(
         &'g self,
@@ -317,23 +342,12 @@ impl<R: Release> Stepwise<R> for HashTable<R> {
         Some(&self.read_points)
     }
 
-    /// Prefetches the buckets of some keys, then the records in them, so that misses of different
-    /// keys overlap.
+    fn prefetch_records(&self, keys: &[&[u8]], guard: &Guard) {
+        self.prefetch_for(keys, guard, |_| {});
+    }
+
     fn prefetch_batch(&self, keys: &[&[u8]], guard: &Guard) {
-        let view = self.directory.view();
-        for keys in keys.chunks(APPROACHED) {
-            let mut hashes = [0; APPROACHED];
-            for (hash, key) in hashes.iter_mut().zip(keys) {
-                *hash = self.seed.hash(key);
-                self.stripes.prefetch(*hash, guard);
-                self.directory.prefetch(view.bucket(*hash));
-            }
-            for hash in &hashes[..keys.len()] {
-                if let Some(bucket) = self.directory.bucket(view.bucket(*hash), guard) {
-                    bucket.prefetch_records(*hash);
-                }
-            }
-        }
+        self.prefetch_for(keys, guard, |hash| self.stripes.prefetch(hash, guard));
     }
 
     fn commit(

@@ -22,6 +22,7 @@ mod reading;
 #[cfg(feature = "rivals")]
 mod rival;
 mod select;
+mod several_keys;
 mod slices;
 mod snapshot;
 mod tables;
@@ -41,6 +42,7 @@ pub(crate) fn all() -> Vec<sys::ErlNifFunc> {
     functions.extend(tables::functions());
     functions.extend(info::functions());
     functions.extend(objects::functions());
+    functions.extend(several_keys::functions());
     functions.extend(counters::functions());
     functions.extend(walks::functions());
     functions.extend(select::functions());

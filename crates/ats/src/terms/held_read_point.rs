@@ -236,6 +236,12 @@ impl<H: Host> TableRecords<H> for HeldReadPoint<H> {
         self.check().map(|()| found)
     }
 
+    fn prefetch_records(&self, keys: &[&[u8]], guard: &Guard) {
+        if let Ok(store) = self.store(guard) {
+            store.prefetch_records(keys, guard);
+        }
+    }
+
     /// Checks before each visit that the moment has not ended.
     fn walk<'g>(
         &'g self,

@@ -9,4 +9,5 @@ mod lookup;
 mod many;
 pub(crate) mod merge;
 pub(crate) mod places;
+mod several_keys;
 pub(crate) mod walk;

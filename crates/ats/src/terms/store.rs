@@ -189,6 +189,7 @@ impl<H: Host> Store<H> {
         ) -> Result<Option<&'g Rec<H>>, Error>;
         #[inline]
         fn prefetch<'g>(&'g self, key: &[u8]) -> ();
+        fn prefetch_records<'g>(&'g self, keys: &[&[u8]], guard: &'g Guard) -> ();
         fn walk<'g>(
             &'g self,
             walk: Walk<'_>,

@@ -39,10 +39,18 @@ impl<H: Host> Table<H> {
     pub fn delete(&self, key: H::Term<'_>, work: &mut Workspace<H>) -> Result<(), Error> {
         let work = work.lend();
         self.make_key(key, work)?;
-        let guard = ats_sync::pin();
-        let done = self.store(&guard).remove(&work.key, &guard);
+        let done = self.delete_bytes(&work.key, &ats_sync::pin());
         work.tidy_key();
         done
+    }
+
+    /// Removes all objects of a key like [`delete`](Table::delete), by its bytes.
+    ///
+    /// # Errors
+    /// [`Error::Busy`]; [`Error::Storage`].
+    #[inline]
+    pub fn delete_bytes(&self, key: &[u8], guard: &Guard) -> Result<(), Error> {
+        self.store(guard).remove(key, guard)
     }
 
     /// Removes all objects of a key and returns them, unless they exceed the workspace's
@@ -75,14 +83,29 @@ impl<H: Host> Table<H> {
     ) -> Result<Option<LookupResult<'g, H>>, Error> {
         let work = work.lend();
         self.make_key(key, work)?;
-        let store = self.store(guard);
+        let taken = self.take_bytes(&work.key, work.words_left, guard);
+        work.tidy_key();
+        taken
+    }
+
+    /// Removes all objects of a key and returns them like [`take`](Table::take), by the bytes of
+    /// the key, unless they exceed a number of words.
+    ///
+    /// # Errors
+    /// The errors of [`take`](Table::take).
+    pub fn take_bytes<'g>(
+        &'g self,
+        key: &[u8],
+        limit: usize,
+        guard: &'g Guard,
+    ) -> Result<Option<LookupResult<'g, H>>, Error> {
         let mut taken = Ok(None);
-        store.update_bag(&work.key, guard, &mut |current| {
+        self.store(guard).update_bag(key, guard, &mut |current| {
             let Some(record) = current else {
                 return bag::keep();
             };
             let found = LookupResult::new(record);
-            if found.len_words() > work.words_left {
+            if found.len_words() > limit {
                 taken = Err(Error::TooLarge);
                 return bag::keep();
             }
@@ -92,7 +115,6 @@ impl<H: Host> Table<H> {
             taken = Ok(Some(found));
             bag::remove()
         })?;
-        work.tidy_key();
         taken
     }
 

@@ -123,6 +123,10 @@ impl<H: Host, S: Records<Values<H>> + ?Sized> TableRecords<H> for S {
         Records::prefetch(self, key);
     }
 
+    fn prefetch_records(&self, keys: &[&[u8]], guard: &Guard) {
+        ats_mem::batch::Stepwise::prefetch_records(self, keys, guard);
+    }
+
     #[inline(always)]
     fn beside<'g>(
         &'g self,

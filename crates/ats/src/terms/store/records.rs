@@ -136,6 +136,11 @@ pub(crate) trait TableRecords<H: Host>: Send + Sync {
         let _ = key;
     }
 
+    /// Hints that look-ups of these keys will follow.
+    fn prefetch_records(&self, keys: &[&[u8]], guard: &Guard) {
+        let _ = (keys, guard);
+    }
+
     /// See [`Records::beside`](ats_mem::Records::beside).
     fn beside<'g>(
         &'g self,
