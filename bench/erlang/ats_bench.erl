@@ -161,6 +161,8 @@ workloads(_, #place{set = one}) ->
 workloads(ets, #place{keys = integers}) ->
     otp_mixes()
     ++ [counter(), counter_or_new(),
+        #workload{name = "lookup_many of 100 keys", work = {only, {lookup_list, 100}},
+                  filling = full},
         #workload{name = "insert lists of 10", work = {only, insert_list}, filling = full}];
 workloads(ets, #place{set = cache}) ->
     [];

@@ -2,4 +2,5 @@
 -module(ats_bench_ets).
 
 -define(TABLES, ets).
+-define(LOOKUP_MANY(Table, Keys), [ets:lookup(Table, Key) || Key <- Keys]).
 -include("ats_bench_loops.hrl").

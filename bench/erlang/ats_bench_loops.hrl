@@ -1,8 +1,8 @@
 %% The inner loops of the benchmark, compiled once for each side.
 %%
-%% A module defines TABLES as `ats' or `ets' and includes this file, so that every table call is a
-%% direct call to a known function, as in a user's program; all else is the same code on both
-%% sides. A loop draws the operation and the key as it goes, with `rand:mwc59/1', from a seed that
+%% A module defines TABLES as `ats' or `ets', and LOOKUP_MANY as what looks up a list of keys there,
+%% and includes this file, so that every table call is a direct call to a known function, as in a
+%% user's program; all else is the same code on both sides. A loop draws the operation and the key as it goes, with `rand:mwc59/1', from a seed that
 %% all sides get. The cost of that is part of all figures; `ats_bench_idle' measures it.
 
 -export([run/5, insert_range/4, insert_values/2, delete_values/2, members/2]).
@@ -47,6 +47,8 @@ operate(counter_or_new, Table, Keys, Random) ->
     ?TABLES:update_counter(Table, Key, 1, {Key, 0});
 operate(insert_list, Table, Keys, Random) ->
     ?TABLES:insert(Table, objects(?LIST_LENGTH, Keys, Random));
+operate({lookup_list, Count}, Table, Keys, Random) ->
+    ?LOOKUP_MANY(Table, keys(Count, Keys, Random));
 operate({next, Count}, Table, Keys, Random) ->
     chain(Table, Keys, key(Keys, Random), Count);
 operate(count_all, Table, _, _) ->
@@ -61,6 +63,12 @@ objects(0, _, _) ->
 objects(Count, Keys, Random) ->
     State = rand:mwc59(Random bor 1),
     [{key(Keys, rand:mwc59_value32(State)), Count} | objects(Count - 1, Keys, State)].
+
+keys(0, _, _) ->
+    [];
+keys(Count, Keys, Random) ->
+    State = rand:mwc59(Random bor 1),
+    [key(Keys, rand:mwc59_value32(State)) | keys(Count - 1, Keys, State)].
 
 %% A set has no key after one that it does not have: there the chain goes on from another key.
 chain(_, _, '$end_of_table', _) -> ok;

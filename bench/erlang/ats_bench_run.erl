@@ -12,7 +12,7 @@
 -export_type([operation/0, work/0, generator/0, workers/0]).
 
 -type operation() :: lookup | insert | delete | counter | counter_or_new | insert_list | count_all
-                   | {next | count_range, pos_integer()}.
+                   | {next | count_range | lookup_list, pos_integer()}.
 %% Operations of a worker. In a mix, random numbers of 32 bits below the first bound select the
 %% first operation, and so on.
 -type work() :: {only, operation()} | {mix, [{Below :: pos_integer(), operation()}, ...]}.
