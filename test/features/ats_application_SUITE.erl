@@ -98,6 +98,7 @@ modules(Config) ->
         ats_qlc,
         ats_range,
         ats_select,
+        ats_several_keys,
         ats_snapshot,
         ats_take,
         ats_telemetry,
