@@ -28,8 +28,8 @@
 //! A decision runs under a lock that the key shares with others, so it must be short. If it is not,
 //! the plan answers [`Change::Later`](ats_store::Change::Later): the key gets a hold, the lock is
 //! let go, and [`BatchPlan::build`](ats_store::BatchPlan::build) makes the record while only this
-//! key is locked. Then the record takes the place of the hold. A single key that is changed in this
-//! way is [`Provided::update_alone`](crate::Provided::update_alone).
+//! key is locked. Then the record replaces the hold. A single key that is changed in this way is
+//! [`Provided::update_alone`](crate::Provided::update_alone).
 //!
 //! # Long batches
 //! A batch that pins for itself (`Pinning::Own`) repins after each [`PIECE`] keys, installed or

@@ -31,7 +31,7 @@ pub type Skipped<'g, R> = ats_store::Skipped<&'g Record<R>>;
 /// The record beside a key, if there is one.
 pub type Beside<'g, R> = Result<Option<&'g Record<R>>, NoSuchKey>;
 
-/// The place to which a walk has come: see [`Records::neighbour`].
+/// The key or the record to which a walk has come: see [`Records::neighbour`].
 pub enum Neighbour<'g, R: Release> {
     /// A key alone, which the caller has accepted. Its record was not read.
     Key(ShortKey),
@@ -145,7 +145,7 @@ pub trait Records<R: Release>: Stepwise<R> + Send + Sync {
         let _ = key;
     }
 
-    /// Puts a record of `key`, in place of any current one. Works like
+    /// Puts a record of `key`, which replaces any current one. Works like
     /// [`update`](crate::Provided::update) with a decision that does not look at the current
     /// record, so that a store need not look at it either. Returns `true` if there was one.
     fn put(&self, key: &[u8], record: RecordBox<R>, guard: &Guard) -> Result<bool, Busy> {

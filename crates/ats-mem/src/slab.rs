@@ -40,7 +40,7 @@
 //! comes from the system allocator.
 //!
 //! # Invariants
-//! - SLAB-1. Each block is in exactly one place: with the user, in the cache of one thread, or free
+//! - SLAB-1. Each block is in exactly one state: with the user, in the cache of one thread, or free
 //!   in its run. Its bit is set in the first two cases.
 //! - SLAB-2. The description of a run that serves a size, including its bitmap, is accessed only
 //!   under the lock of that size's pool; the rest of a chunk's header only under the lock of the

@@ -66,7 +66,7 @@ impl<R: Release> Batch<R> {
     }
 
     /// Returns the address of entry `index`, which has room if it is below `capacity`.
-    fn place(&self, index: usize) -> *mut Entry<Record<R>> {
+    fn address_of(&self, index: usize) -> *mut Entry<Record<R>> {
         let block = self.0.as_ptr();
         // SAFETY: the block is ours until the batch ends (BATCH-4), and entries follow its head.
         let first = unsafe { (&raw mut (*block).entries).cast::<Entry<Record<R>>>() };
@@ -77,7 +77,7 @@ impl<R: Release> Batch<R> {
     fn entries(&self) -> &[Entry<Record<R>>] {
         // SAFETY: `len` entries were written contiguously, and they live as long as the batch
         // (BATCH-4).
-        unsafe { std::slice::from_raw_parts(self.place(0), self.head().len) }
+        unsafe { std::slice::from_raw_parts(self.address_of(0), self.head().len) }
     }
 
     /// Returns the last entry.
@@ -89,7 +89,7 @@ impl<R: Release> Batch<R> {
     fn entry(&mut self, before: Option<&Record<R>>) -> &Entry<Record<R>> {
         let len = self.head().len;
         assert!(len < self.head().capacity, "each key is stamped once");
-        let place = self.place(len);
+        let address = self.address_of(len);
         let block = self.0.as_ptr();
         // SAFETY: the block has room for this entry, to which no other thread has a pointer yet;
         // the shared part is in the same block, so it lives as long (BATCH-4). Only `len` of the
@@ -97,7 +97,7 @@ impl<R: Release> Batch<R> {
         unsafe {
             let shared = &raw const (*block).shared;
             let before = before.map_or(ptr::null(), ptr::from_ref);
-            place.write(Entry::new(shared, before));
+            address.write(Entry::new(shared, before));
             (&raw mut (*block).len).write(len + 1);
         }
         self.last()
@@ -105,7 +105,7 @@ impl<R: Release> Batch<R> {
 
     /// Keeps a key unchanged.
     pub(super) fn keep(&mut self, key: &[u8], current: Option<&Record<R>>) -> KeyStep<R> {
-        let next = self.place(self.head().len);
+        let next = self.address_of(self.head().len);
         let Some(kept) = current.filter(|record| record.has_room_for(next)) else {
             return KeyStep::Install(self.hold(key, current));
         };

@@ -154,13 +154,13 @@ fn leaves_apart<R: Release>(left: &[PathNode<'_, R>], right: &[PathNode<'_, R>])
     let mut parted = false;
     for (level, (one, other)) in left.iter().zip(right).enumerate() {
         let is_lowest = level + 1 == left.len().max(right.len());
-        let to_its_end = one.inner.len() - one.place;
+        let to_its_end = one.inner.len() - one.child_index;
         match (parted, is_lowest) {
-            (false, true) => return other.place - one.place,
-            (false, false) if other.place == one.place => {}
-            (false, false) if other.place == one.place + 1 => parted = true,
-            (true, true) => return to_its_end + 1 + other.place,
-            (true, false) if to_its_end == 0 && other.place == 0 => {}
+            (false, true) => return other.child_index - one.child_index,
+            (false, false) if other.child_index == one.child_index => {}
+            (false, false) if other.child_index == one.child_index + 1 => parted = true,
+            (true, true) => return to_its_end + 1 + other.child_index,
+            (true, false) if to_its_end == 0 && other.child_index == 0 => {}
             _ => return MANY,
         }
     }

@@ -80,9 +80,9 @@ fn descend_one_level<R: Release, C: Search>(
         && let Kind::Inner(inner) = first.kind()
     {
         // Keys between two that lead to the same child lead there, too.
-        let place = inner.child_for::<C>(keys[0]);
-        if place == inner.child_for::<C>(keys[keys.len() - 1]) {
-            nodes.fill(inner.descend(place));
+        let child_index = inner.child_for::<C>(keys[0]);
+        if child_index == inner.child_for::<C>(keys[keys.len() - 1]) {
+            nodes.fill(inner.descend(child_index));
             return true;
         }
     }

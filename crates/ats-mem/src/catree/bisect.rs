@@ -7,10 +7,10 @@ use std::ops::Range;
 /// `compare` compares the key at an index with the wanted one.
 #[inline(always)]
 pub(super) fn bisect(
-    places: Range<usize>,
+    indices: Range<usize>,
     compare: impl Fn(usize) -> Ordering,
 ) -> Result<usize, usize> {
-    let Range { mut start, mut end } = places;
+    let Range { mut start, mut end } = indices;
     while start < end {
         let middle = start + (end - start) / 2;
         match compare(middle) {

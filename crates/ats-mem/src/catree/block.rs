@@ -60,7 +60,7 @@ impl<R: Release, const N: usize> Block<R, N> {
     /// Builds a block of these ascending items, whose fences share `skip` bytes. If `like` is
     /// given, later keys will resemble it, too.
     pub(super) fn build(skip: usize, items: &[Item<'_, R>], like: Option<&[u8]>) -> SlabBox<Self> {
-        let key = |place: usize| items[place].key();
+        let key = |index: usize| items[index].key();
         let keys = match reuse_heads::<R, N>(skip, items) {
             Some((start, heads)) => Heads::of_heads(
                 Header::of_leaf(N == SMALL),
@@ -71,9 +71,8 @@ impl<R: Release, const N: usize> Block<R, N> {
             ),
             None => Heads::new(Header::of_leaf(N == SMALL), skip, items.len(), key, like),
         };
-        let slots = std::array::from_fn(|place| {
-            Slot::new(items.get(place).map_or(Word::UNUSED, Item::word))
-        });
+        let slots =
+            std::array::from_fn(|slot| Slot::new(items.get(slot).map_or(Word::UNUSED, Item::word)));
         for _ in items.iter().filter(|item| item.word().is_gone()) {
             keys.header.add_tombstone();
         }
@@ -99,31 +98,31 @@ impl<R: Release, const N: usize> Block<R, N> {
 
     /// Returns the word of a slot below `len`.
     #[inline(always)]
-    pub(super) fn word(&self, place: usize) -> Word<R> {
-        self.slots[place].load()
+    pub(super) fn word(&self, slot: usize) -> Word<R> {
+        self.slots[slot].load()
     }
 
     /// Returns the record in a slot below `len`, if there is one (it may be pending).
     #[inline(always)]
-    pub(super) fn record<'g>(&'g self, place: usize, _guard: &'g Guard) -> Option<&'g Record<R>> {
+    pub(super) fn record<'g>(&'g self, slot: usize, _guard: &'g Guard) -> Option<&'g Record<R>> {
         // SAFETY: the word is from this leaf, which lives as long as `'g` (CATREE-6).
-        unsafe { self.word(place).record() }
+        unsafe { self.word(slot).record() }
     }
 
     /// Returns the record or removal in a slot below `len`, if there is one.
     pub(super) fn any_record<'g>(
         &'g self,
-        place: usize,
+        slot: usize,
         _guard: &'g Guard,
     ) -> Option<&'g Record<R>> {
         // SAFETY: the word is from this leaf, which lives as long as `'g` (CATREE-6).
-        unsafe { self.word(place).any_record() }
+        unsafe { self.word(slot).any_record() }
     }
 
     /// Prefetches the record in a slot, if the slot exists.
     #[inline(always)]
-    pub(super) fn prefetch_record(&self, place: usize) {
-        if let Some(slot) = self.slots.get(place) {
+    pub(super) fn prefetch_record(&self, slot: usize) {
+        if let Some(slot) = self.slots.get(slot) {
             // A hint: a tombstone or an unused slot is harmless. A short record is on one or two
             // cache lines.
             let address = slot.peek().address();
@@ -146,8 +145,8 @@ impl<R: Release, const N: usize> Block<R, N> {
         if candidates & candidates.wrapping_sub(1) != 0 {
             return self.find_among(candidates, key);
         }
-        let place = candidates.trailing_zeros() as usize;
-        (candidates != 0 && self.compare_behind_head(place, key).is_eq()).then_some(place)
+        let slot = candidates.trailing_zeros() as usize;
+        (candidates != 0 && self.compare_behind_head(slot, key).is_eq()).then_some(slot)
     }
 
     /// Finds a key like [`find`](Self::find), for several keys with the same head. Each record read
@@ -157,18 +156,18 @@ impl<R: Release, const N: usize> Block<R, N> {
         let first = candidates.trailing_zeros() as usize;
         let behind_row = first + (candidates >> first).trailing_ones() as usize;
         let sorted = self.keys.sorted_len(behind_row).max(first);
-        let compare = |place| self.compare_behind_head(place, key);
-        if let Ok(place) = bisect(first..sorted, compare) {
-            return Some(place);
+        let compare = |slot| self.compare_behind_head(slot, key);
+        if let Ok(slot) = bisect(first..sorted, compare) {
+            return Some(slot);
         }
-        let mut others = (sorted..N).filter(|place| candidates >> place & 1 == 1);
-        others.find(|place| compare(*place).is_eq())
+        let mut others = (sorted..N).filter(|slot| candidates >> slot & 1 == 1);
+        others.find(|slot| compare(*slot).is_eq())
     }
 
     /// Compares the key of a slot with `key`, if their heads and all bytes before are equal.
     #[inline(always)]
-    fn compare_behind_head(&self, place: usize, key: &[u8]) -> Ordering {
-        let (word, start) = (self.word(place), self.keys.head_start());
+    fn compare_behind_head(&self, slot: usize, key: &[u8]) -> Ordering {
+        let (word, start) = (self.word(slot), self.keys.head_start());
         match word.key_len() {
             // The head completes the key, so only trailing zeros can make a difference.
             Some(len) if len <= start + size_of::<Head>() => len.cmp(&key.len()),
@@ -183,27 +182,27 @@ impl<R: Release, const N: usize> Block<R, N> {
     /// Returns the key of a slot below `len`, if it is short, can be read from the block alone, and
     /// readers see its record. `like` is a key that leads to the block.
     #[inline(always)]
-    pub(super) fn tell(&self, place: usize, like: &[u8]) -> Option<ShortKey> {
-        let word = self.word(place);
+    pub(super) fn tell(&self, slot: usize, like: &[u8]) -> Option<ShortKey> {
+        let word = self.word(slot);
         word.simple()?;
         let len = word.key_len()?;
         let (skip, prefix) = (self.keys.skip(), self.keys.prefix());
         if len > self.keys.head_start() + size_of::<Head>() {
             return None;
         }
-        let head = bits_of(self.keys.head(place));
+        let head = bits_of(self.keys.head(slot));
         ShortKey::in_parts(like, skip, prefix, head, len)
     }
 
     /// Compares the keys of two slots.
-    fn compare_places(&self, a: usize, b: usize) -> Ordering {
+    fn compare_slots(&self, a: usize, b: usize) -> Ordering {
         let heads = self.keys.head(a).cmp(&self.keys.head(b));
-        heads.then_with(|| self.compare_places_behind_heads(a, b))
+        heads.then_with(|| self.compare_slots_behind_heads(a, b))
     }
 
     #[cold]
-    fn compare_places_behind_heads(&self, a: usize, b: usize) -> Ordering {
-        let words = [a, b].map(|place| self.word(place));
+    fn compare_slots_behind_heads(&self, a: usize, b: usize) -> Ordering {
+        let words = [a, b].map(|slot| self.word(slot));
         // SAFETY: the words are from this leaf (CATREE-6).
         match words.map(|word| unsafe { word.any_record() }) {
             [Some(record), Some(other)] => {
@@ -245,11 +244,11 @@ impl<R: Release, const N: usize> Block<R, N> {
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,bmi2")]
     fn in_order_avx2(&self, len: usize, sorted: usize) -> Option<LeafOrder> {
-        let head = |place: usize| self.keys.head(place);
+        let head = |slot: usize| self.keys.head(slot);
         let mut ranks = [0; TAIL_MOST];
         let ranks = &mut ranks[..len - sorted];
-        for (rank, place) in ranks.iter_mut().zip(sorted..) {
-            *rank = self.keys.rank_of_head(head(place));
+        for (rank, slot) in ranks.iter_mut().zip(sorted..) {
+            *rank = self.keys.rank_of_head(head(slot));
         }
         // The ranks are wrong if keys were added meanwhile.
         if self.keys.has_grown(len) {
@@ -259,13 +258,13 @@ impl<R: Release, const N: usize> Block<R, N> {
         // A key of the tail is put before keys with the same head in this order.
         let mut pairs = ranks.iter().zip(sorted..);
         let ties =
-            pairs.any(|(rank, place)| rank + 1 < len && head(order.place(rank + 1)) == head(place));
+            pairs.any(|(rank, slot)| rank + 1 < len && head(order.slot(rank + 1)) == head(slot));
         (!ties).then_some(order)
     }
 
     fn in_order_by_one(&self, len: usize, sorted: usize) -> LeafOrder {
-        let rank = |place: usize| {
-            let others = (0..len).filter(|other| self.compare_places(*other, place).is_lt());
+        let rank = |slot: usize| {
+            let others = (0..len).filter(|other| self.compare_slots(*other, slot).is_lt());
             others.count()
         };
         let ranks: Vec<usize> = (sorted..len).map(rank).collect();
@@ -274,16 +273,16 @@ impl<R: Release, const N: usize> Block<R, N> {
 
     /// Returns the index in this order of `key`, or of the first key above it.
     pub(super) fn index_of(&self, key: &[u8], order: &LeafOrder) -> Result<usize, usize> {
-        order.search(|place| {
-            let heads = self.keys.compare_head(place, key);
-            heads.then_with(|| self.compare_behind_head(place, key))
+        order.search(|slot| {
+            let heads = self.keys.compare_head(slot, key);
+            heads.then_with(|| self.compare_behind_head(slot, key))
         })
     }
 
     /// Stores a word with a record in the slot of an existing key. The caller holds the lock.
     #[inline]
-    pub(super) fn put(&self, place: usize, word: Word<R>) {
-        let slot = &self.slots[place];
+    pub(super) fn put(&self, slot: usize, word: Word<R>) {
+        let slot = &self.slots[slot];
         match (slot.peek().is_gone(), word.is_gone()) {
             (true, false) => self.keys.header.remove_tombstone(),
             (false, true) => self.keys.header.add_tombstone(),
@@ -294,10 +293,10 @@ impl<R: Release, const N: usize> Block<R, N> {
 
     /// Replaces the record in a slot by a tombstone, if the key allows it. The caller holds the
     /// lock.
-    pub(super) fn put_tombstone(&self, place: usize, key: &[u8]) -> bool {
+    pub(super) fn put_tombstone(&self, slot: usize, key: &[u8]) -> bool {
         let complete = key.len() <= self.keys.head_start() + size_of::<Head>();
         if complete {
-            self.put(place, Word::tombstone(key.len()));
+            self.put(slot, Word::tombstone(key.len()));
         }
         complete
     }
@@ -359,18 +358,18 @@ impl<R: Release, const N: usize> Block<R, N> {
         let order = self.in_order();
         let at = self.index_of(key, &order).unwrap_or_else(|index| index);
         let head = head_at(key, self.keys.head_start());
-        let old = |place: usize| order.place(if place < at { place } else { place - 1 });
-        let keys = self.keys.like(len + 1, |place| {
-            if place == at {
+        let old = |slot: usize| order.slot(if slot < at { slot } else { slot - 1 });
+        let keys = self.keys.like(len + 1, |slot| {
+            if slot == at {
                 head
             } else {
-                self.keys.head(old(place))
+                self.keys.head(old(slot))
             }
         });
-        let slots = std::array::from_fn(|place| {
-            Slot::new(match place {
-                _ if place == at => Word::of(record),
-                _ if place <= len => self.slots[old(place)].peek(),
+        let slots = std::array::from_fn(|slot| {
+            Slot::new(match slot {
+                _ if slot == at => Word::of(record),
+                _ if slot <= len => self.slots[old(slot)].peek(),
                 _ => Word::UNUSED,
             })
         });
@@ -386,21 +385,21 @@ impl<R: Release, const N: usize> Block<R, N> {
         let (order, start) = (self.in_order(), self.keys.head_start());
         let mut items = Vec::with_capacity(N + 1);
         items.extend((0..order.len()).filter_map(|index| {
-            let place = order.place(index);
+            let slot = order.slot(index);
             // SAFETY: the word is from this leaf, which is borrowed as long (CATREE-6).
-            unsafe { Item::of_leaf(self.word(place), self.keys.head(place), start) }
+            unsafe { Item::of_leaf(self.word(slot), self.keys.head(slot), start) }
         }));
         items
     }
 
     /// Returns `true` if a slot has a record, which may be pending.
-    pub(super) fn is_live(&self, place: usize) -> bool {
-        !self.word(place).is_gone()
+    pub(super) fn is_live(&self, slot: usize) -> bool {
+        !self.word(slot).is_gone()
     }
 
     /// Returns `true` if a slot has a record or a removal.
-    pub(super) fn has_any(&self, place: usize) -> bool {
-        !self.word(place).is_tombstone()
+    pub(super) fn has_any(&self, slot: usize) -> bool {
+        !self.word(slot).is_tombstone()
     }
 
     /// Frees the records, and returns their number.
@@ -410,8 +409,8 @@ impl<R: Release, const N: usize> Block<R, N> {
     /// tree must not have been dropped.
     pub(super) unsafe fn free_records(&self) -> usize {
         let mut freed = 0;
-        for place in (0..self.len()).filter(|place| self.has_any(*place)) {
-            let address = self.slots[place].peek().address();
+        for slot in (0..self.len()).filter(|slot| self.has_any(*slot)) {
+            let address = self.slots[slot].peek().address();
             // SAFETY: the caller promises that no other code can reach the record, and that the
             // moments have not been dropped. The record was given to the store, so it came from a
             // `RecordBox`, and only this call frees it (RECORD-2).

@@ -30,18 +30,18 @@ use std::ptr;
 #[derive(Clone, Copy)]
 struct Cursor {
     hint: LeafHint,
-    /// The parent, or null, and the index of the leaf there.
+    /// The parent, or null, and the child index of the leaf there.
     parent: NodePtr,
-    place: usize,
+    child_index: usize,
     /// The slot in the leaf, its index in the order of the slots, and their number.
-    at: usize,
+    slot: usize,
     index: usize,
     len: usize,
     /// The key in that slot, if it is short.
     key: Option<ShortKey>,
 }
 
-/// A leaf, with its parent and index unless the parent is a base node.
+/// A leaf, with its parent and child index unless the parent is a base node.
 pub(super) struct Hanging<'g, R: Release> {
     pub leaf: Leaf<'g, R>,
     pub parent: Option<(&'g Inner<R>, usize)>,
@@ -53,24 +53,24 @@ impl<R: Release> Hanging<'_, R> {
     /// Returns the leaf to the right under the same parent, if there is one, and if the parent is
     /// not being replaced, so that its children are current.
     pub(super) fn right(&self) -> Option<Self> {
-        let (inner, place) = self.parent?;
-        if place == inner.len() || inner.header().is_dead() {
+        let (inner, child_index) = self.parent?;
+        if child_index == inner.len() || inner.header().is_dead() {
             return None;
         }
-        let Kind::Leaf(leaf) = inner.child(place + 1).kind() else {
+        let Kind::Leaf(leaf) = inner.child(child_index + 1).kind() else {
             return None;
         };
         Some(Hanging {
             leaf,
-            parent: Some((inner, place + 1)),
+            parent: Some((inner, child_index + 1)),
         })
     }
 
     /// Prefetches the leaf to the right under the same parent.
     #[inline(always)]
     pub(super) fn prefetch_right(&self) {
-        if let Some((inner, place)) = self.parent {
-            inner.prefetch_child(place + 1);
+        if let Some((inner, child_index)) = self.parent {
+            inner.prefetch_child(child_index + 1);
         }
     }
 }
@@ -88,8 +88,8 @@ const CURSORS: usize = 4;
 const UNSET: Cursor = Cursor {
     hint: LeafHint::NONE,
     parent: ptr::null_mut(),
-    place: 0,
-    at: 0,
+    child_index: 0,
+    slot: 0,
     index: 0,
     len: 0,
     key: None,
@@ -126,13 +126,13 @@ pub(super) fn remember<R: Release>(
 ) {
     let parent = hanging
         .parent
-        .map(|(inner, place)| (Node::of(inner).pointer(), place));
-    let (parent, place) = parent.unwrap_or((ptr::null_mut(), 0));
+        .map(|(inner, child_index)| (Node::of(inner).pointer(), child_index));
+    let (parent, child_index) = parent.unwrap_or((ptr::null_mut(), 0));
     let new = Cursor {
         hint: LeafHint::of(identity, hanging.leaf, guard),
         parent,
-        place,
-        at: order.place(index),
+        child_index,
+        slot: order.slot(index),
         index,
         len: order.len(),
         key,
@@ -157,17 +157,17 @@ pub(super) fn recall<'g, R: Release>(
     // SAFETY: the parent was reachable together with the leaf, so it lives as long as this guard,
     // too (EPOCH-5, CATREE-6). It belongs to this tree, hence has this type.
     let inner = unsafe { cursor.parent.cast::<Inner<R>>().as_ref() };
-    let at = cursor.at;
+    let slot = cursor.slot;
     let is_there = || match &cursor.key {
         Some(_) => cursor.key == ShortKey::of(key),
         None => leaf
-            .record(at, guard)
+            .record(slot, guard)
             .is_some_and(|record| record.has_key(key)),
     };
     if !is_there() {
         return None;
     }
-    let parent = inner.map(|inner| (inner, cursor.place));
+    let parent = inner.map(|inner| (inner, cursor.child_index));
     let here = Hanging { leaf, parent };
     // The order is unchanged unless keys were added.
     if leaf.len() == cursor.len {
@@ -176,6 +176,6 @@ pub(super) fn recall<'g, R: Release>(
         return Some(Recalled { here, order, index });
     }
     let order = leaf.in_order();
-    let index = order.index_of(at);
+    let index = order.index_of(slot);
     Some(Recalled { here, order, index })
 }

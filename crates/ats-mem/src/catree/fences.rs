@@ -63,13 +63,13 @@ impl<'g> Fences<'g> {
 
     /// Returns the fences of a child of a node with these fences.
     #[inline(always)]
-    pub(super) fn of_child<R: Release>(&self, inner: &'g Inner<R>, place: usize) -> Self {
+    pub(super) fn of_child<R: Release>(&self, inner: &'g Inner<R>, child_index: usize) -> Self {
         let mut fences = *self;
-        if place > 0 {
-            fences.low = Some(inner.separator(place - 1));
+        if child_index > 0 {
+            fences.low = Some(inner.separator(child_index - 1));
         }
-        if place < inner.len() {
-            fences.high = Some(inner.separator(place));
+        if child_index < inner.len() {
+            fences.high = Some(inner.separator(child_index));
         }
         fences
     }

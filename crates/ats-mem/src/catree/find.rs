@@ -13,8 +13,8 @@ use super::simd_search::{Baseline, Search};
 use crate::record::{Record, Release};
 use ats_sync::Guard;
 
-/// A leaf, and the range of keys that lead to it.
-pub(super) struct Place<'g, R: Release> {
+/// A leaf with its fences, the range of keys that lead to it.
+pub(super) struct FencedLeaf<'g, R: Release> {
     pub leaf: Leaf<'g, R>,
     pub fences: Fences<'g>,
     /// The parent, unless that is a base node.
@@ -66,7 +66,7 @@ impl<R: Release> Root<R> {
     }
 
     /// Returns the leaf and the slot of `key`, if the tree has it.
-    pub(super) fn place_of<'g>(
+    pub(super) fn slot_of<'g>(
         &'g self,
         key: &[u8],
         guard: &'g Guard,
@@ -74,19 +74,19 @@ impl<R: Release> Root<R> {
         #[cfg(target_arch = "x86_64")]
         if has_avx2() {
             // SAFETY: the check above has found that the processor has these instructions.
-            return unsafe { self.place_of_avx2(key, guard) };
+            return unsafe { self.slot_of_avx2(key, guard) };
         }
-        self.place_of_by::<Baseline>(key, guard)
+        self.slot_of_by::<Baseline>(key, guard)
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,bmi2")]
-    fn place_of_avx2<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<(Leaf<'g, R>, usize)> {
-        self.place_of_by::<Avx2>(key, guard)
+    fn slot_of_avx2<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<(Leaf<'g, R>, usize)> {
+        self.slot_of_by::<Avx2>(key, guard)
     }
 
     #[inline(always)]
-    fn place_of_by<'g, C: Search>(
+    fn slot_of_by<'g, C: Search>(
         &'g self,
         key: &[u8],
         guard: &'g Guard,
@@ -96,35 +96,35 @@ impl<R: Release> Root<R> {
     }
 
     /// Returns the leaf that `key` leads to, with its fences.
-    pub(super) fn place_for<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Place<'g, R> {
+    pub(super) fn fenced_leaf_for<'g>(&'g self, key: &[u8], guard: &'g Guard) -> FencedLeaf<'g, R> {
         #[cfg(target_arch = "x86_64")]
         if has_avx2() {
             // SAFETY: the check above has found that the processor has these instructions.
-            return unsafe { self.place_avx2(key, guard) };
+            return unsafe { self.fenced_leaf_avx2(key, guard) };
         }
-        self.place_by(guard, |inner| inner.child_for::<Baseline>(key))
+        self.fenced_leaf_by(guard, |inner| inner.child_for::<Baseline>(key))
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,bmi2")]
-    fn place_avx2<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Place<'g, R> {
-        self.place_by(guard, |inner| inner.child_for::<Avx2>(key))
+    fn fenced_leaf_avx2<'g>(&'g self, key: &[u8], guard: &'g Guard) -> FencedLeaf<'g, R> {
+        self.fenced_leaf_by(guard, |inner| inner.child_for::<Avx2>(key))
     }
 
     /// Descends along the children that `choose` selects, and tracks the fences.
     #[inline(always)]
-    pub(super) fn place_by<'g>(
+    pub(super) fn fenced_leaf_by<'g>(
         &'g self,
         guard: &'g Guard,
         choose: impl Fn(&Inner<R>) -> usize,
-    ) -> Place<'g, R> {
+    ) -> FencedLeaf<'g, R> {
         let mut fences = Fences::NONE;
         let mut parent = None;
         let mut node = self.node(guard);
         loop {
             node = match node.kind() {
                 Kind::Leaf(leaf) => {
-                    return Place {
+                    return FencedLeaf {
                         leaf,
                         fences,
                         parent,
@@ -135,14 +135,14 @@ impl<R: Release> Root<R> {
                     base.root()
                 }
                 Kind::Inner(inner) => {
-                    let place = choose(inner);
+                    let child_index = choose(inner);
                     parent = Some(PathNode {
                         inner,
-                        place,
+                        child_index,
                         fences,
                     });
-                    fences = fences.of_child(inner, place);
-                    inner.descend(place)
+                    fences = fences.of_child(inner, child_index);
+                    inner.descend(child_index)
                 }
             }
         }

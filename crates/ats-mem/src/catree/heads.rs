@@ -63,10 +63,10 @@ pub(super) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
 /// Makes the heads of `len` slots, and fills the others.
 #[inline(always)]
 fn fill_heads<const N: usize>(len: usize, head: impl Fn(usize) -> Head) -> [AtomicI64; N] {
-    std::array::from_fn(|place| AtomicI64::new(if place < len { head(place) } else { HEAD_MAX }))
+    std::array::from_fn(|slot| AtomicI64::new(if slot < len { head(slot) } else { HEAD_MAX }))
 }
 
-/// The positions that the heads of a node leave for a key.
+/// The indices that the heads of a node leave for a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Range {
     /// Keys before this index are smaller.
@@ -120,8 +120,8 @@ impl<const N: usize> Heads<N> {
         };
         let first = if len == 0 { &[] } else { key(0) };
         let start = skip + common;
-        Self::fill(header, skip, common, len, first, |place| {
-            head_at(key(place), start)
+        Self::fill(header, skip, common, len, first, |slot| {
+            head_at(key(slot), start)
         })
     }
 
@@ -134,8 +134,8 @@ impl<const N: usize> Heads<N> {
         key: &[u8],
         heads: &[Head],
     ) -> Self {
-        Self::fill(header, skip, start - skip, heads.len(), key, |place| {
-            heads[place]
+        Self::fill(header, skip, start - skip, heads.len(), key, |slot| {
+            heads[slot]
         })
     }
 
@@ -197,8 +197,8 @@ impl<const N: usize> Heads<N> {
     }
 
     /// Returns the head of a slot below `len`.
-    pub(super) fn head(&self, place: usize) -> Head {
-        self.heads[place].load(Relaxed)
+    pub(super) fn head(&self, slot: usize) -> Head {
+        self.heads[slot].load(Relaxed)
     }
 
     /// Returns the number of heads below a given one, in any order. Heads pushed meanwhile may
@@ -281,15 +281,15 @@ impl<const N: usize> Heads<N> {
 
     /// Compares `key` with the key of a slot, if their prefixes or heads differ.
     #[inline]
-    pub(super) fn compare_head(&self, place: usize, key: &[u8]) -> Ordering {
+    pub(super) fn compare_head(&self, slot: usize, key: &[u8]) -> Ordering {
         let prefix = match self.prefix_len {
             0 => Ordering::Equal,
             _ => self.compare_prefix(key).reverse(),
         };
-        prefix.then_with(|| self.head(place).cmp(&head_at(key, self.head_start())))
+        prefix.then_with(|| self.head(slot).cmp(&head_at(key, self.head_start())))
     }
 
-    /// Narrows the positions of `key` in an inner node.
+    /// Narrows the indices of `key` in an inner node.
     #[inline(always)]
     pub(super) fn locate<C: Search>(&self, key: &[u8]) -> Range {
         let len = self.len();

@@ -48,19 +48,19 @@ impl<R: Release> Inner<R> {
         assert_eq!(separators.len() + 1, children.len());
         let mut ends = [0; FANOUT];
         let mut end = 0;
-        for (place, separator) in separators.iter().enumerate() {
+        for (index, separator) in separators.iter().enumerate() {
             end += separator.len();
-            ends[place] = u32::try_from(end).expect("separators of a node are below 4 GiB");
+            ends[index] = u32::try_from(end).expect("separators of a node are below 4 GiB");
         }
         SlabBox::new(Inner {
             keys: Heads::new(
                 Header::new(level),
                 skip,
                 separators.len(),
-                |place| separators[place],
+                |index| separators[index],
                 None,
             ),
-            children: std::array::from_fn(|place| Link::to(children.get(place).copied())),
+            children: std::array::from_fn(|index| Link::to(children.get(index).copied())),
             ends,
             bytes: separators.concat().into_boxed_slice(),
             subtree_counts: SubtreeCounts::unknown(),
@@ -73,38 +73,38 @@ impl<R: Release> Inner<R> {
     }
 
     #[inline(always)]
-    pub(super) fn separator(&self, place: usize) -> &[u8] {
-        let start = place.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.bytes[start as usize..self.ends[place] as usize]
+    pub(super) fn separator(&self, index: usize) -> &[u8] {
+        let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.bytes[start as usize..self.ends[index] as usize]
     }
 
     pub(super) fn separators(&self) -> Vec<&[u8]> {
         // Room for one more, which most callers add.
         let mut separators = Vec::with_capacity(FANOUT + 1);
-        separators.extend((0..self.len()).map(|place| self.separator(place)));
+        separators.extend((0..self.len()).map(|index| self.separator(index)));
         separators
     }
 
     pub(super) fn children(&self) -> Vec<Node<'_, R>> {
         let mut children = Vec::with_capacity(FANOUT + 2);
-        children.extend((0..=self.len()).map(|place| self.child(place)));
+        children.extend((0..=self.len()).map(|index| self.child(index)));
         children
     }
 
     /// Returns the child at an index, which is at most `len`.
     #[inline(always)]
-    pub(super) fn child(&self, place: usize) -> Node<'_, R> {
-        debug_assert!(place <= self.len());
+    pub(super) fn child(&self, child_index: usize) -> Node<'_, R> {
+        debug_assert!(child_index <= self.len());
         // SAFETY: a reference to an inner node exists only under a guard, or with exclusive access
         // (CATREE-6), and the node has this many children.
-        unsafe { self.children[place].load() }
+        unsafe { self.children[child_index].load() }
     }
 
     /// Returns the child at an index, which the caller visits next. If it is a leaf, all its lines
     /// are prefetched at once, because they are rarely in the cache.
     #[inline(always)]
-    pub(super) fn descend(&self, place: usize) -> Node<'_, R> {
-        let child = self.child(place);
+    pub(super) fn descend(&self, child_index: usize) -> Node<'_, R> {
+        let child = self.child(child_index);
         if self.header().level == 1 {
             prefetch::<LEAF_LINES, _>(child.pointer());
         } else {
@@ -114,15 +114,15 @@ impl<R: Release> Inner<R> {
     }
 
     /// Prefetches the child at an index, if there is one.
-    pub(super) fn prefetch_child(&self, place: usize) {
-        if place <= self.len() {
-            let _ = self.descend(place);
+    pub(super) fn prefetch_child(&self, child_index: usize) {
+        if child_index <= self.len() {
+            let _ = self.descend(child_index);
         }
     }
 
     /// Returns the link to a child, which is stored to only under the lock.
-    pub(super) fn link(&self, place: usize) -> &Link<R> {
-        &self.children[place]
+    pub(super) fn link(&self, child_index: usize) -> &Link<R> {
+        &self.children[child_index]
     }
 
     /// Returns the index of the child that `key` leads to.
@@ -130,19 +130,19 @@ impl<R: Release> Inner<R> {
     pub(super) fn child_for<C: Search>(&self, key: &[u8]) -> usize {
         match self.search::<C>(key) {
             Ok(equal) => equal + 1,
-            Err(place) => place,
+            Err(index) => index,
         }
     }
 
     /// Returns the index of the child with the keys just below `key`.
     pub(super) fn child_below(&self, key: &[u8]) -> usize {
-        self.search::<Baseline>(key).unwrap_or_else(|place| place)
+        self.search::<Baseline>(key).unwrap_or_else(|index| index)
     }
 
     #[inline(always)]
     fn search<C: Search>(&self, key: &[u8]) -> Result<usize, usize> {
-        self.keys.search::<C>(key, |place| {
-            compare_behind_heads(self.separator(place), key, self.keys.head_start())
+        self.keys.search::<C>(key, |index| {
+            compare_behind_heads(self.separator(index), key, self.keys.head_start())
         })
     }
 
@@ -153,14 +153,14 @@ impl<R: Release> Inner<R> {
             return;
         }
         let mut rest = 0..from.len() + 1;
-        for place in 0..self.len() + 1 {
-            let child = self.child(place);
+        for child_index in 0..self.len() + 1 {
+            let child = self.child(child_index);
             let Some(at) = rest.clone().find(|at| from.child(*at) == child) else {
                 continue;
             };
             rest.start = at + 1;
             if let Some(count) = from.subtree_counts.get(at) {
-                self.subtree_counts.set(place, count);
+                self.subtree_counts.set(child_index, count);
             }
         }
     }

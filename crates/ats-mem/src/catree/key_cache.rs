@@ -18,17 +18,17 @@ use ats_sync::shim::constants_of_threads;
 use std::cell::Cell;
 
 #[derive(Clone, Copy)]
-struct CachedPlace {
+struct CachedSlot {
     hint: LeafHint,
-    at: u8,
+    slot: u8,
 }
 
-const NONE: CachedPlace = CachedPlace {
+const NONE: CachedSlot = CachedSlot {
     hint: LeafHint::NONE,
-    at: 0,
+    slot: 0,
 };
 
-type KeyCache = [Cell<CachedPlace>; CACHED_KEYS];
+type KeyCache = [Cell<CachedSlot>; CACHED_KEYS];
 
 constants_of_threads! {
     static KEY_CACHE: KeyCache = [const { Cell::new(NONE) }; CACHED_KEYS];
@@ -50,17 +50,17 @@ impl<R: Release> Root<R> {
         let index = index_of(key, self.identity());
         let cached = KEY_CACHE.with(|cache| cache[index].get());
         if let Some(leaf) = cached.hint.recall::<R>(self.identity(), guard)
-            && let Some(record) = leaf.record(usize::from(cached.at), guard)
+            && let Some(record) = leaf.record(usize::from(cached.slot), guard)
             && record.has_key(key)
         {
             return record.resolve(guard);
         }
-        let (leaf, at) = self.place_of(key, guard)?;
-        let cached = CachedPlace {
+        let (leaf, slot) = self.slot_of(key, guard)?;
+        let cached = CachedSlot {
             hint: LeafHint::of(self.identity(), leaf, guard),
-            at: at as u8,
+            slot: slot as u8,
         };
         KEY_CACHE.with(|cache| cache[index].set(cached));
-        leaf.record(at, guard)?.resolve(guard)
+        leaf.record(slot, guard)?.resolve(guard)
     }
 }

@@ -125,19 +125,19 @@ impl<'n, R: Release> Leaf<'n, R> {
 
     /// Returns the record in a slot below `len`, if there is one (it may be pending).
     #[inline(always)]
-    pub(super) fn record<'g>(self, place: usize, guard: &'g Guard) -> Option<&'g Record<R>>
+    pub(super) fn record<'g>(self, slot: usize, guard: &'g Guard) -> Option<&'g Record<R>>
     where
         'n: 'g,
     {
-        each!(self, block => block.record(place, guard))
+        each!(self, block => block.record(slot, guard))
     }
 
     /// Returns the record or removal in a slot below `len`, if there is one.
-    pub(super) fn any_record<'g>(self, place: usize, guard: &'g Guard) -> Option<&'g Record<R>>
+    pub(super) fn any_record<'g>(self, slot: usize, guard: &'g Guard) -> Option<&'g Record<R>>
     where
         'n: 'g,
     {
-        each!(self, block => block.any_record(place, guard))
+        each!(self, block => block.any_record(slot, guard))
     }
 
     /// Returns the slot of `key`, if the leaf has it.
@@ -184,8 +184,8 @@ impl<'n, R: Release> Leaf<'n, R> {
 
     /// Prefetches the record in a slot, if the slot exists.
     #[inline(always)]
-    pub(super) fn prefetch_record(self, place: usize) {
-        each!(self, block => block.prefetch_record(place));
+    pub(super) fn prefetch_record(self, slot: usize) {
+        each!(self, block => block.prefetch_record(slot));
     }
 
     /// Prefetches the record that `key` may have according to its head.
@@ -196,19 +196,19 @@ impl<'n, R: Release> Leaf<'n, R> {
 
     /// Returns the word of a slot below `len`.
     #[inline(always)]
-    pub(super) fn word(self, place: usize) -> Word<R> {
-        each!(self, block => block.word(place))
+    pub(super) fn word(self, slot: usize) -> Word<R> {
+        each!(self, block => block.word(slot))
     }
 
     /// Stores a word with a record in a slot. The caller holds the lock.
     #[inline]
-    pub(super) fn put(self, place: usize, word: Word<R>) {
-        each!(self, block => block.put(place, word));
+    pub(super) fn put(self, slot: usize, word: Word<R>) {
+        each!(self, block => block.put(slot, word));
     }
 
     /// Stores a tombstone in a slot, if the key allows it. The caller holds the lock.
-    pub(super) fn put_tombstone(self, place: usize, key: &[u8]) -> bool {
-        each!(self, block => block.put_tombstone(place, key))
+    pub(super) fn put_tombstone(self, slot: usize, key: &[u8]) -> bool {
+        each!(self, block => block.put_tombstone(slot, key))
     }
 
     /// Appends a record with a new key, if possible: see [`Block::add`]. The caller holds the lock.
@@ -238,18 +238,18 @@ impl<'n, R: Release> Leaf<'n, R> {
 
     /// Returns the key of a slot, if it can be read from the leaf alone: see [`Block::tell`].
     #[inline(always)]
-    pub(super) fn tell(self, place: usize, like: &[u8]) -> Option<ShortKey> {
-        each!(self, block => block.tell(place, like))
+    pub(super) fn tell(self, slot: usize, like: &[u8]) -> Option<ShortKey> {
+        each!(self, block => block.tell(slot, like))
     }
 
     /// Returns `true` if a slot has a record or a removal.
-    pub(super) fn has_any(self, place: usize) -> bool {
-        each!(self, block => block.has_any(place))
+    pub(super) fn has_any(self, slot: usize) -> bool {
+        each!(self, block => block.has_any(slot))
     }
 
     /// Returns `true` if a slot has a record, which may be pending.
-    pub(super) fn is_live(self, place: usize) -> bool {
-        each!(self, block => block.is_live(place))
+    pub(super) fn is_live(self, slot: usize) -> bool {
+        each!(self, block => block.is_live(slot))
     }
 }
 

@@ -97,7 +97,7 @@ impl<'g, R: Release> LockedLeaf<'g, R> {
         let path = root.path(record.key(), guard);
         let mut nodes = Nodes::new(guard);
         let mut items = leaf.items();
-        let live = (0..index).filter(|index| leaf.has_any(order.place(*index)));
+        let live = (0..index).filter(|index| leaf.has_any(order.slot(*index)));
         let at = live.count();
         items.insert(at, Item::new(record));
         nodes.mark_dead(leaf.node());
@@ -259,7 +259,7 @@ impl<'g, R: Release> Pair<'g, R> {
         items: &[Item<'g, R>],
         suits: impl Fn(usize) -> bool,
     ) -> Option<Self> {
-        let (inner, at) = (step.inner, step.place);
+        let (inner, at) = (step.inner, step.child_index);
         // The right neighbour comes first. If keys are removed in ascending order, it is still
         // full, and the left one has been thinned out.
         let right = (at < inner.len()).then_some(at);

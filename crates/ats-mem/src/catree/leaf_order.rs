@@ -11,15 +11,15 @@ use std::cmp::Ordering;
 pub(super) const TAIL_MOST: usize = 8;
 
 /// Capacity for the slots of a leaf: whole vectors.
-const PLACES: usize = LEAF.next_multiple_of(16);
+const SLOTS: usize = LEAF.next_multiple_of(16);
 
 /// The slots of a leaf in the order of their keys, for the number of keys at the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LeafOrder {
     len: u8,
-    /// `true` if all keys ascend; `places` is then unused.
+    /// `true` if all keys ascend; `slots` is then unused.
     as_they_are: bool,
-    places: [u8; PLACES],
+    slots: [u8; SLOTS],
 }
 
 impl LeafOrder {
@@ -32,7 +32,7 @@ impl LeafOrder {
         LeafOrder {
             len: len as u8,
             as_they_are: true,
-            places: [0; PLACES],
+            slots: [0; SLOTS],
         }
     }
 
@@ -48,20 +48,20 @@ impl LeafOrder {
         }
         // The slot of a sorted key is its index minus the number of tail keys before it. The
         // compiler vectorizes the loop over all slots.
-        let mut places: [u8; PLACES] = std::array::from_fn(|index| index as u8);
+        let mut slots: [u8; SLOTS] = std::array::from_fn(|index| index as u8);
         for rank in ranks {
             let rank = *rank as u8;
-            for (index, place) in places.iter_mut().enumerate() {
-                *place = place.wrapping_sub(u8::from(index as u8 > rank));
+            for (index, slot) in slots.iter_mut().enumerate() {
+                *slot = slot.wrapping_sub(u8::from(index as u8 > rank));
             }
         }
-        for (rank, place) in ranks.iter().zip(sorted..) {
-            places[*rank] = place as u8;
+        for (rank, slot) in ranks.iter().zip(sorted..) {
+            slots[*rank] = slot as u8;
         }
         Some(LeafOrder {
             len: len as u8,
             as_they_are: false,
-            places,
+            slots,
         })
     }
 
@@ -73,26 +73,26 @@ impl LeafOrder {
 
     /// Returns the slot of the key with this index in the order.
     #[inline(always)]
-    pub(super) fn place(&self, index: usize) -> usize {
+    pub(super) fn slot(&self, index: usize) -> usize {
         if self.as_they_are {
             index
         } else {
-            usize::from(self.places[index])
+            usize::from(self.slots[index])
         }
     }
 
     /// Returns the index of the key in a slot.
-    pub(super) fn index_of(&self, place: usize) -> usize {
+    pub(super) fn index_of(&self, slot: usize) -> usize {
         let mut indices = 0..self.len();
-        let index = indices.find(|index| self.place(*index) == place);
-        index.expect("each place is in the order")
+        let index = indices.find(|index| self.slot(*index) == slot);
+        index.expect("each slot is in the order")
     }
 
     /// Returns the index of a key, or of the first one above it. `compare` compares the key of a
     /// slot with it.
     #[inline]
     pub(super) fn search(&self, compare: impl Fn(usize) -> Ordering) -> Result<usize, usize> {
-        bisect(0..self.len(), |index| compare(self.place(index)))
+        bisect(0..self.len(), |index| compare(self.slot(index)))
     }
 }
 
@@ -117,15 +117,15 @@ mod tests {
             }
             let sorted = keys.len();
             keys.extend(tail);
-            let rank = |place: &u32| keys.iter().filter(|key| *key < place).count();
+            let rank = |late: &u32| keys.iter().filter(|key| *key < late).count();
             let ranks: Vec<usize> = keys[sorted..].iter().map(rank).collect();
             let order = LeafOrder::of_ranks(keys.len(), &ranks).expect("all differ");
-            let met: Vec<u32> = (0..order.len()).map(|index| keys[order.place(index)]).collect();
+            let met: Vec<u32> = (0..order.len()).map(|index| keys[order.slot(index)]).collect();
             prop_assert_eq!(&met, &expected);
             for index in 0..order.len() {
-                prop_assert_eq!(order.index_of(order.place(index)), index);
+                prop_assert_eq!(order.index_of(order.slot(index)), index);
             }
-            let found = order.search(|place| keys[place].cmp(&probe));
+            let found = order.search(|slot| keys[slot].cmp(&probe));
             prop_assert_eq!(found, expected.binary_search(&probe));
         }
     }

@@ -161,9 +161,9 @@ fn descend<'g, R: Release, C: Search>(
             Kind::Leaf(leaf) => return (leaf, link, parent),
             Kind::Base(_) => unreachable!("no base node is below another"),
             Kind::Inner(inner) => {
-                let place = inner.child_for::<C>(key);
-                (link, parent) = (inner.link(place), Some(inner));
-                node = inner.descend(place);
+                let child_index = inner.child_for::<C>(key);
+                (link, parent) = (inner.link(child_index), Some(inner));
+                node = inner.descend(child_index);
             }
         }
     }

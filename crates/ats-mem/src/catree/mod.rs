@@ -159,8 +159,8 @@ impl<R: Release> Records<R> for CaTree<R> {
         if when.is_now() {
             return self.get(key, guard);
         }
-        let (leaf, at) = self.root().place_of(key, guard)?;
-        leaf.any_record(at, guard)?.resolve_at(when, guard)
+        let (leaf, slot) = self.root().slot_of(key, guard)?;
+        leaf.any_record(slot, guard)?.resolve_at(when, guard)
     }
 
     fn begin(

@@ -13,7 +13,7 @@ use ats_sync::Guard;
 pub(super) enum ObjectsPerRecord {
     /// Each record is one object, so records need not be read.
     One,
-    /// A record counts as the number of objects that [it states](Record::objects_in_place).
+    /// A record counts as the number of objects that [it states](Record::objects_in_slot).
     Stored,
 }
 
@@ -22,7 +22,7 @@ impl ObjectsPerRecord {
     pub(super) fn of_record<R: Release>(self, record: &Record<R>) -> u64 {
         match self {
             ObjectsPerRecord::One => 1,
-            ObjectsPerRecord::Stored => record.objects_in_place(),
+            ObjectsPerRecord::Stored => record.objects_in_slot(),
         }
     }
 
@@ -30,21 +30,16 @@ impl ObjectsPerRecord {
     fn of_old<R: Release>(self, old: &Old<'_, R>) -> u64 {
         match self {
             ObjectsPerRecord::One => 1,
-            ObjectsPerRecord::Stored => old.objects_in_place(),
+            ObjectsPerRecord::Stored => old.objects_in_slot(),
         }
     }
 
     /// Returns the number of objects of a live slot. The caller holds the lock.
-    pub(super) fn of_place<R: Release>(
-        self,
-        leaf: Leaf<'_, R>,
-        place: usize,
-        guard: &Guard,
-    ) -> u64 {
+    pub(super) fn of_slot<R: Release>(self, leaf: Leaf<'_, R>, slot: usize, guard: &Guard) -> u64 {
         match self {
-            ObjectsPerRecord::Stored if leaf.word(place).simple().is_none() => {
-                let record = leaf.record(place, guard);
-                record.map_or(0, Record::objects_in_place)
+            ObjectsPerRecord::Stored if leaf.word(slot).simple().is_none() => {
+                let record = leaf.record(slot, guard);
+                record.map_or(0, Record::objects_in_slot)
             }
             _ => 1,
         }
@@ -78,8 +73,8 @@ fn keep_subtree_counts<R: Release>(base: &Base<R>, key: &[u8], now: u64, before:
     let more = now.wrapping_sub(before).cast_signed();
     let mut node = base.root();
     while let Kind::Inner(inner) = node.kind() {
-        let place = inner.child_for::<Baseline>(key);
-        inner.subtree_counts.add(place, more);
-        node = inner.child(place);
+        let child_index = inner.child_for::<Baseline>(key);
+        inner.subtree_counts.add(child_index, more);
+        node = inner.child(child_index);
     }
 }

@@ -149,44 +149,44 @@ impl<'g> Skipping<'g> {
         let end = ends
             .high
             .map_or(order.len(), |key| leaf.lower_bound(key, &order));
-        let places = || {
-            let places = (start..end).map(|index| order.place(index));
-            places.filter(|place| leaf.is_live(*place))
+        let slots = || {
+            let slots = (start..end).map(|index| order.slot(index));
+            slots.filter(|slot| leaf.is_live(*slot))
         };
-        let live = places().count() as u64;
-        let (place, within) = match self.objects {
+        let live = slots().count() as u64;
+        let (slot, within) = match self.objects {
             ObjectsPerRecord::One if live <= self.left => {
                 self.left -= live;
                 return Continue(());
             }
             ObjectsPerRecord::One => {
                 let left = self.left as usize;
-                let place = match self.direction {
-                    Direction::Up => places().nth(left),
-                    Direction::Down => places().nth_back(left),
+                let slot = match self.direction {
+                    Direction::Up => slots().nth(left),
+                    Direction::Down => slots().nth_back(left),
                 };
-                (place, 0)
+                (slot, 0)
             }
             ObjectsPerRecord::Stored => {
                 self.nodes = self.nodes.saturating_sub(live as usize / RECORDS_AS_NODE);
-                let mut passes = |place: &usize| {
-                    let objects = self.objects.of_place(leaf, *place, self.guard);
+                let mut passes = |slot: &usize| {
+                    let objects = self.objects.of_slot(leaf, *slot, self.guard);
                     let rest = self.left.checked_sub(objects);
                     self.left = rest.unwrap_or(self.left);
                     rest.is_some()
                 };
-                let place = match self.direction {
-                    Direction::Up => places().find(|place| !passes(place)),
-                    Direction::Down => places().rev().find(|place| !passes(place)),
+                let slot = match self.direction {
+                    Direction::Up => slots().find(|slot| !passes(slot)),
+                    Direction::Down => slots().rev().find(|slot| !passes(slot)),
                 };
-                if place.is_none() {
+                if slot.is_none() {
                     return Continue(());
                 }
-                (place, self.left)
+                (slot, self.left)
             }
         };
         self.left = 0;
-        let record = place.and_then(|place| leaf.record(place, self.guard));
+        let record = slot.and_then(|slot| leaf.record(slot, self.guard));
         let record = record.expect("only the holder of the lock takes records out");
         Break(Stop::At(record, within))
     }
@@ -200,9 +200,9 @@ impl<'g> Skipping<'g> {
         let first = ends.low.map_or(0, |key| inner.child_for::<Baseline>(key));
         let last = ends.high.map_or(inner.len(), |key| inner.child_below(key));
         let direction = self.direction;
-        let mut skip = |place| {
-            let fences = fences.of_child(inner, place);
-            self.pass_child(inner, place, fences, ends.within(&fences))
+        let mut skip = |child_index| {
+            let fences = fences.of_child(inner, child_index);
+            self.pass_child(inner, child_index, fences, ends.within(&fences))
         };
         match direction {
             Direction::Up => (first..=last).try_for_each(&mut skip),
@@ -213,25 +213,25 @@ impl<'g> Skipping<'g> {
     fn pass_child<R: Release>(
         &mut self,
         inner: &'g Inner<R>,
-        place: usize,
+        child_index: usize,
         fences: Fences<'g>,
         ends: Ends<'_>,
     ) -> ControlFlow<Stop<'g, R>> {
         let is_whole = ends.are_none();
-        let known = inner.subtree_counts.get(place);
+        let known = inner.subtree_counts.get(child_index);
         if is_whole && let Some(rest) = known.and_then(|count| self.left.checked_sub(count)) {
             self.left = rest;
             return Continue(());
         }
         let ahead = match self.direction {
-            Direction::Up => place + AHEAD,
-            Direction::Down => place.wrapping_sub(AHEAD),
+            Direction::Up => child_index + AHEAD,
+            Direction::Down => child_index.wrapping_sub(AHEAD),
         };
         inner.prefetch_child(ahead);
         let before = self.left;
-        self.skip(inner.child(place), fences, ends)?;
+        self.skip(inner.child(child_index), fences, ends)?;
         if is_whole && known.is_none() && self.keeps {
-            self.bytes += inner.subtree_counts.set(place, before - self.left);
+            self.bytes += inner.subtree_counts.set(child_index, before - self.left);
         }
         Continue(())
     }
@@ -434,7 +434,7 @@ fn base_at_end<'g, R: Release>(
         match node.kind() {
             Kind::Base(base) => return (base, fences),
             Kind::Inner(inner) => {
-                let place = match direction {
+                let child_index = match direction {
                     Direction::Up => key_range
                         .low
                         .map_or(0, |key| inner.child_for::<Baseline>(key)),
@@ -442,8 +442,8 @@ fn base_at_end<'g, R: Release>(
                         .high
                         .map_or(inner.len(), |key| inner.child_below(key)),
                 };
-                fences = fences.of_child(inner, place);
-                node = inner.child(place);
+                fences = fences.of_child(inner, child_index);
+                node = inner.child(child_index);
             }
             Kind::Leaf(_) => unreachable!("a base node is above each leaf"),
         }

@@ -19,7 +19,7 @@ use ats_sync::Guard;
 /// A node of a path, and the child through which the path continues.
 pub(super) struct PathNode<'g, R: Release> {
     pub inner: &'g Inner<R>,
-    pub place: usize,
+    pub child_index: usize,
     pub fences: Fences<'g>,
 }
 
@@ -63,14 +63,14 @@ fn way<'g, R: Release>(
     let (mut node, mut fences) = (from, fences);
     let mut steps = Vec::new();
     while let Kind::Inner(inner) = node.kind() {
-        let place = inner.child_for::<Baseline>(key);
+        let child_index = inner.child_for::<Baseline>(key);
         steps.push(PathNode {
             inner,
-            place,
+            child_index,
             fences,
         });
-        fences = fences.of_child(inner, place);
-        node = inner.child(place);
+        fences = fences.of_child(inner, child_index);
+        node = inner.child(child_index);
     }
     (steps, node, fences)
 }
@@ -95,7 +95,7 @@ pub(super) unsafe fn replace<'g, R: Release>(
             let node = nodes.inner(level, root_fences, &[&separator], &[left, right]);
             (root, node)
         }
-        (Some((step, _)), Replacement::One(node)) => (step.inner.link(step.place), node),
+        (Some((step, _)), Replacement::One(node)) => (step.inner.link(step.child_index), node),
         (Some((step, above)), two) => {
             let with = with_child(step, two, nodes);
             // SAFETY: the caller holds the lock that guards the links (CATREE-1, CATREE-2), and
@@ -119,11 +119,11 @@ pub(super) fn with_child<'g, R: Release>(
     let mut separators = step.inner.separators();
     let mut children = step.inner.children();
     match &with {
-        Replacement::One(node) => children[step.place] = *node,
+        Replacement::One(node) => children[step.child_index] = *node,
         Replacement::Two(left, separator, right) => {
-            separators.insert(step.place, separator);
-            children[step.place] = *left;
-            children.insert(step.place + 1, *right);
+            separators.insert(step.child_index, separator);
+            children[step.child_index] = *left;
+            children.insert(step.child_index + 1, *right);
         }
     }
     build(nodes, step, &separators, &children)
@@ -146,9 +146,9 @@ pub(super) fn build<'g, R: Release>(
     }
     // A key at the end likely belongs to an ascending row with more keys to follow: the left node
     // stays full. The same holds for descending rows.
-    let middle = match step.place {
+    let middle = match step.child_index {
         0 => 1,
-        place if place + 1 >= separators.len() => FANOUT - 1,
+        child_index if child_index + 1 >= separators.len() => FANOUT - 1,
         _ => separators.len() / 2,
     };
     let (left, right) = (

@@ -47,7 +47,7 @@ impl<R: Release> CaTree<R> {
             if base.header.is_dead() {
                 continue;
             }
-            let Some((leaf, at, record)) = outermost(base, end, guard) else {
+            let Some((leaf, slot, record)) = outermost(base, end, guard) else {
                 if self.root().is_only(base, guard) {
                     decide(None);
                     return Ok(());
@@ -71,7 +71,7 @@ impl<R: Release> CaTree<R> {
                 held,
                 leaf,
                 link: None,
-                found: Some(at),
+                found: Some(slot),
             };
             let before = base.last(&locked.held, guard);
             let gone = self.carry_out(
@@ -142,8 +142,8 @@ fn outermost<'g, R: Release>(
             Kind::Leaf(leaf) => {
                 let order = leaf.in_order();
                 let there = |index| {
-                    let at = order.place(index);
-                    Some((leaf, at, leaf.record(at, guard)?))
+                    let slot = order.slot(index);
+                    Some((leaf, slot, leaf.record(slot, guard)?))
                 };
                 let found = match end {
                     End::First => (0..order.len()).find_map(there),

@@ -79,8 +79,11 @@ impl<R: Release> Root<R> {
                     }
                 }
                 Kind::Inner(inner) => {
-                    for place in (0..=inner.len()).rev() {
-                        ahead.push((inner.child(place), fences.of_child(inner, place)));
+                    for child_index in (0..=inner.len()).rev() {
+                        ahead.push((
+                            inner.child(child_index),
+                            fences.of_child(inner, child_index),
+                        ));
                     }
                 }
                 Kind::Leaf(_) => unreachable!("a base node is above each leaf"),

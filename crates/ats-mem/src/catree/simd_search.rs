@@ -29,9 +29,9 @@ impl Search for Baseline {
 
     #[inline(always)]
     fn equal<const N: usize>(heads: &[AtomicI64; N], head: i64) -> u64 {
-        let places = heads.iter().enumerate();
-        places.fold(0, |bits, (place, other)| {
-            bits | u64::from(other.load(Relaxed) == head) << place
+        let indexed = heads.iter().enumerate();
+        indexed.fold(0, |bits, (index, other)| {
+            bits | u64::from(other.load(Relaxed) == head) << index
         })
     }
 }

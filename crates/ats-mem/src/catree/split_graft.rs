@@ -47,10 +47,10 @@ fn split_leaf<'g, R: Release>(
     nodes: &mut Nodes<'g, R>,
 ) -> Option<Parts<'g, R>> {
     let items = leaf.items();
-    let place = |key: &[u8]| items.partition_point(|item| item.key() < key);
+    let rank = |key: &[u8]| items.partition_point(|item| item.key() < key);
     let middle = match wish {
         SplitPoint::Middle => items.len() / 2,
-        SplitPoint::Between(low, high) => (place(low) + place(high)).div_ceil(2),
+        SplitPoint::Between(low, high) => (rank(low) + rank(high)).div_ceil(2),
     };
     let last = items.len().checked_sub(1).filter(|last| *last > 0)?;
     nodes.mark_dead(leaf.node());
@@ -178,13 +178,13 @@ fn unite<'g, R: Release>(
             Replacement::One(node)
         }
         (Kind::Inner(a), _, Ordering::Greater) => {
-            let place = a.len();
-            let inside = fences.of_child(a, place);
-            let with = unite(a.child(place), separator, right, inside, nodes);
+            let child_index = a.len();
+            let inside = fences.of_child(a, child_index);
+            let with = unite(a.child(child_index), separator, right, inside, nodes);
             with_child(
                 &PathNode {
                     inner: a,
-                    place,
+                    child_index,
                     fences,
                 },
                 with,
@@ -192,13 +192,13 @@ fn unite<'g, R: Release>(
             )
         }
         (_, Kind::Inner(b), _) => {
-            let place = 0;
-            let inside = fences.of_child(b, place);
-            let with = unite(left, separator, b.child(place), inside, nodes);
+            let child_index = 0;
+            let inside = fences.of_child(b, child_index);
+            let with = unite(left, separator, b.child(child_index), inside, nodes);
             with_child(
                 &PathNode {
                     inner: b,
-                    place,
+                    child_index,
                     fences,
                 },
                 with,

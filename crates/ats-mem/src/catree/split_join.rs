@@ -171,8 +171,12 @@ impl<'g, R: Release> Neighbour<'g, R> {
     /// Finds the neighbour of the base node to which `step` leads: the right one, unless that has
     /// another parent.
     fn find(step: &PathNode<'g, R>) -> Self {
-        let is_right = step.place < step.inner.len();
-        let pair = if is_right { step.place } else { step.place - 1 };
+        let is_right = step.child_index < step.inner.len();
+        let pair = if is_right {
+            step.child_index
+        } else {
+            step.child_index - 1
+        };
         let beside = if is_right { pair + 1 } else { pair };
         let mut fences = step.fences.of_child(step.inner, beside);
         let mut node = step.inner.child(beside);
@@ -190,14 +194,14 @@ impl<'g, R: Release> Neighbour<'g, R> {
                     };
                 }
                 Kind::Inner(inner) => {
-                    let place = if is_right { 0 } else { inner.len() };
+                    let child_index = if is_right { 0 } else { inner.len() };
                     way.push(PathNode {
                         inner,
-                        place,
+                        child_index,
                         fences,
                     });
-                    fences = fences.of_child(inner, place);
-                    node = inner.child(place);
+                    fences = fences.of_child(inner, child_index);
+                    node = inner.child(child_index);
                 }
                 Kind::Leaf(_) => unreachable!("a base node is above each leaf"),
             }
@@ -212,7 +216,7 @@ fn with_other_child<'g, R: Release>(
     child: Node<'g, R>,
 ) -> Node<'g, R> {
     let mut children = step.inner.children();
-    children[step.place] = child;
+    children[step.child_index] = child;
     let level = step.inner.header().level;
     let copy = routes.inner(level, step.fences, &step.inner.separators(), &children);
     routes.mark_dead(Node::of(step.inner));

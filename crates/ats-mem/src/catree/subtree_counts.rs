@@ -37,23 +37,23 @@ impl SubtreeCounts {
     }
 
     /// Returns the number of objects below the child at an index, if it is known.
-    pub(super) fn get(&self, place: usize) -> Option<u64> {
-        let count = self.0.get()?[place].load(Ordering::Relaxed);
+    pub(super) fn get(&self, child_index: usize) -> Option<u64> {
+        let count = self.0.get()?[child_index].load(Ordering::Relaxed);
         (count != UNKNOWN).then_some(count)
     }
 
     /// Stores a number. Returns the bytes of memory that this has taken.
-    pub(super) fn set(&self, place: usize, count: u64) -> usize {
+    pub(super) fn set(&self, child_index: usize, count: u64) -> usize {
         let before = self.bytes();
         let unknown = || Box::new(std::array::from_fn(|_| AtomicU64::new(UNKNOWN)));
-        self.0.get_or_init(unknown)[place].store(count, Ordering::Relaxed);
+        self.0.get_or_init(unknown)[child_index].store(count, Ordering::Relaxed);
         self.bytes() - before
     }
 
     /// Adds to a number, if it is known.
-    pub(super) fn add(&self, place: usize, more: i64) {
-        if let Some(count) = self.get(place) {
-            self.set(place, count.wrapping_add_signed(more));
+    pub(super) fn add(&self, child_index: usize, more: i64) {
+        if let Some(count) = self.get(child_index) {
+            self.set(child_index, count.wrapping_add_signed(more));
         }
     }
 

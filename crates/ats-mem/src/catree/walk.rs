@@ -10,7 +10,7 @@
 //! records added to the leaf after that.
 
 use super::cursor::{self, Hanging, Recalled};
-use super::find::Place;
+use super::find::FencedLeaf;
 use super::leaf::Leaf;
 use super::leaf_order::LeafOrder;
 use super::path::PathNode;
@@ -30,14 +30,14 @@ const AHEAD: usize = 6;
 #[inline(always)]
 fn resolve_at<'g, R: Release>(
     leaf: Leaf<'g, R>,
-    at: usize,
+    slot: usize,
     when: When,
     guard: &'g Guard,
 ) -> Option<&'g Record<R>> {
     if when.is_now() {
-        leaf.record(at, guard)?.resolve(guard)
+        leaf.record(slot, guard)?.resolve(guard)
     } else {
-        leaf.any_record(at, guard)?.resolve_at(when, guard)
+        leaf.any_record(slot, guard)?.resolve_at(when, guard)
     }
 }
 
@@ -59,16 +59,16 @@ fn prefetch_for_chain<R: Release>(
 ) {
     if matches!(met, Neighbour::Record(_)) {
         for index in indices {
-            leaf.prefetch_record(order.place(index));
+            leaf.prefetch_record(order.slot(index));
         }
     }
 }
 
-impl<'g, R: Release> Place<'g, R> {
+impl<'g, R: Release> FencedLeaf<'g, R> {
     fn hanging(&self) -> Hanging<'g, R> {
         Hanging {
             leaf: self.leaf,
-            parent: self.parent.map(|step| (step.inner, step.place)),
+            parent: self.parent.map(|step| (step.inner, step.child_index)),
         }
     }
 
@@ -76,11 +76,14 @@ impl<'g, R: Release> Place<'g, R> {
     fn right(&self) -> Option<Self> {
         let right = self.hanging().right()?;
         let step = self.parent?;
-        let place = step.place + 1;
-        Some(Place {
+        let child_index = step.child_index + 1;
+        Some(FencedLeaf {
             leaf: right.leaf,
-            fences: step.fences.of_child(step.inner, place),
-            parent: Some(PathNode { place, ..step }),
+            fences: step.fences.of_child(step.inner, child_index),
+            parent: Some(PathNode {
+                child_index,
+                ..step
+            }),
         })
     }
 }
@@ -96,50 +99,50 @@ impl<R: Release> Root<R> {
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
     ) {
-        let mut place = self.place_for(key, guard);
-        let mut order = place.leaf.in_order();
-        let mut start = match place.leaf.index_of(key, &order) {
+        let mut here = self.fenced_leaf_for(key, guard);
+        let mut order = here.leaf.in_order();
+        let mut start = match here.leaf.index_of(key, &order) {
             Ok(index) => index + usize::from(!inclusive),
             Err(index) => index,
         };
         loop {
-            let beside = place.right();
+            let beside = here.right();
             if let Some(beside) = &beside {
                 beside.leaf.prefetch();
             }
             let end = order.len();
             for index in start..end.min(start + AHEAD) {
-                place.leaf.prefetch_record(order.place(index));
+                here.leaf.prefetch_record(order.slot(index));
             }
             for index in start..end {
                 match (index + AHEAD).checked_sub(end) {
-                    None => place.leaf.prefetch_record(order.place(index + AHEAD)),
+                    None => here.leaf.prefetch_record(order.slot(index + AHEAD)),
                     Some(beyond) => {
                         if let Some(beside) = &beside {
                             beside.leaf.prefetch_record(beyond);
                         }
                     }
                 }
-                if let Some(record) = resolve_at(place.leaf, order.place(index), when, guard)
+                if let Some(record) = resolve_at(here.leaf, order.slot(index), when, guard)
                     && visit(record).is_break()
                 {
                     return;
                 }
             }
-            let Some(fence) = place.fences.high else {
+            let Some(fence) = here.fences.high else {
                 return;
             };
-            (place, order, start) = match beside.and_then(|_| place.right()) {
+            (here, order, start) = match beside.and_then(|_| here.right()) {
                 Some(beside) => {
                     let order = beside.leaf.in_order();
                     (beside, order, 0)
                 }
                 // Leaves may have been merged meanwhile, so the fence can lie within the next one.
                 None => {
-                    let place = self.place_for(fence, guard);
-                    let order = place.leaf.in_order();
-                    let start = place.leaf.lower_bound(fence, &order);
-                    (place, order, start)
+                    let here = self.fenced_leaf_for(fence, guard);
+                    let order = here.leaf.in_order();
+                    let start = here.leaf.lower_bound(fence, &order);
+                    (here, order, start)
                 }
             };
         }
@@ -159,21 +162,21 @@ impl<R: Release> Root<R> {
     ) {
         let mut bound = bound;
         loop {
-            let (place, order, end) = self.place_below(bound, guard);
+            let (here, order, end) = self.position_below(bound, guard);
             for index in end.saturating_sub(AHEAD)..end {
-                place.leaf.prefetch_record(order.place(index));
+                here.leaf.prefetch_record(order.slot(index));
             }
             for index in (0..end).rev() {
                 if let Some(ahead) = index.checked_sub(AHEAD) {
-                    place.leaf.prefetch_record(order.place(ahead));
+                    here.leaf.prefetch_record(order.slot(ahead));
                 }
-                if let Some(record) = resolve_at(place.leaf, order.place(index), when, guard)
+                if let Some(record) = resolve_at(here.leaf, order.slot(index), when, guard)
                     && visit(record).is_break()
                 {
                     return;
                 }
             }
-            match place.fences.low {
+            match here.fences.low {
                 Some(low) => bound = Some(low),
                 None => return,
             }
@@ -219,9 +222,9 @@ impl<R: Release> Root<R> {
                 return Some(met);
             }
             if let Some(right) = here.right()
-                && let Some((inner, place)) = right.parent
+                && let Some((inner, child_index)) = right.parent
             {
-                let (order, fence) = (right.leaf.in_order(), inner.separator(place - 1));
+                let (order, fence) = (right.leaf.in_order(), inner.separator(child_index - 1));
                 if let Some(met) = self.step_up(right, &order, 0, fence, guard, will_do) {
                     return Some(met);
                 }
@@ -237,24 +240,24 @@ impl<R: Release> Root<R> {
         guard: &'g Guard,
         will_do: &impl Fn(&ShortKey) -> bool,
     ) -> Option<Neighbour<'g, R>> {
-        let mut place = self.place_for(key, guard);
-        let mut order = place.leaf.in_order();
-        let mut start = match place.leaf.index_of(key, &order) {
+        let mut here = self.fenced_leaf_for(key, guard);
+        let mut order = here.leaf.in_order();
+        let mut start = match here.leaf.index_of(key, &order) {
             Ok(index) => index + 1,
             Err(index) => index,
         };
         let mut inside = key;
         loop {
-            let met = self.step_up(place.hanging(), &order, start, inside, guard, will_do);
+            let met = self.step_up(here.hanging(), &order, start, inside, guard, will_do);
             if let Some(met) = met {
                 let end = order.len().min(start + AHEAD);
-                prefetch_for_chain(&met, place.leaf, &order, start..end);
+                prefetch_for_chain(&met, here.leaf, &order, start..end);
                 return Some(met);
             }
-            let fence = place.fences.high?;
-            place = self.place_for(fence, guard);
-            order = place.leaf.in_order();
-            start = place.leaf.lower_bound(fence, &order);
+            let fence = here.fences.high?;
+            here = self.fenced_leaf_for(fence, guard);
+            order = here.leaf.in_order();
+            start = here.leaf.lower_bound(fence, &order);
             inside = fence;
         }
     }
@@ -283,7 +286,7 @@ impl<R: Release> Root<R> {
             if matches!(met, Neighbour::Record(_)) {
                 let ahead = index + AHEAD;
                 match ahead.checked_sub(len) {
-                    None => here.leaf.prefetch_record(order.place(ahead)),
+                    None => here.leaf.prefetch_record(order.slot(ahead)),
                     Some(beyond) => {
                         if let Some(right) = here.right() {
                             right.leaf.prefetch_record(beyond);
@@ -314,7 +317,7 @@ impl<R: Release> Root<R> {
                     if matches!(met, Neighbour::Record(_))
                         && let Some(ahead) = index.checked_sub(AHEAD)
                     {
-                        here.leaf.prefetch_record(order.place(ahead));
+                        here.leaf.prefetch_record(order.slot(ahead));
                     }
                     return Some(met);
                 }
@@ -332,20 +335,20 @@ impl<R: Release> Root<R> {
     ) -> Option<Neighbour<'g, R>> {
         let mut bound = bound;
         loop {
-            let (place, order, end) = self.place_below(bound, guard);
+            let (here, order, end) = self.position_below(bound, guard);
             // The bound may be the upper fence of the leaf. Fences share the prefix of the keys
             // in the leaf, too.
             let inside = bound.unwrap_or_default();
             for index in (0..end).rev() {
-                let met = self.meet(place.hanging(), &order, index, inside, guard, will_do);
+                let met = self.meet(here.hanging(), &order, index, inside, guard, will_do);
                 if let Some(met) = met {
                     let start = index.saturating_sub(AHEAD);
-                    prefetch_for_chain(&met, place.leaf, &order, start..index);
+                    prefetch_for_chain(&met, here.leaf, &order, start..index);
                     return Some(met);
                 }
             }
             // The leaf has no such record: continue below the lower fence, if there is one.
-            bound = Some(place.fences.low?);
+            bound = Some(here.fences.low?);
         }
     }
 
@@ -361,14 +364,14 @@ impl<R: Release> Root<R> {
         guard: &'g Guard,
         will_do: &impl Fn(&ShortKey) -> bool,
     ) -> Option<Neighbour<'g, R>> {
-        let place = order.place(index);
-        if let Some(key) = here.leaf.tell(place, inside)
+        let slot = order.slot(index);
+        if let Some(key) = here.leaf.tell(slot, inside)
             && will_do(&key)
         {
             cursor::remember(self.identity(), here, order, index, Some(key), guard);
             return Some(Neighbour::Key(key));
         }
-        let record = resolve_at(here.leaf, place, When::NOW, guard)?;
+        let record = resolve_at(here.leaf, slot, When::NOW, guard)?;
         let key = ShortKey::of(record.key());
         cursor::remember(self.identity(), here, order, index, key, guard);
         Some(Neighbour::Record(record))
@@ -376,22 +379,22 @@ impl<R: Release> Root<R> {
 
     /// Returns the leaf with the keys just below `bound`, its order, and the index there where
     /// `bound` would be.
-    fn place_below<'g>(
+    fn position_below<'g>(
         &'g self,
         bound: Option<&[u8]>,
         guard: &'g Guard,
-    ) -> (Place<'g, R>, LeafOrder, usize) {
+    ) -> (FencedLeaf<'g, R>, LeafOrder, usize) {
         match bound {
             None => {
-                let place = self.place_by(guard, |inner| inner.len());
-                let order = place.leaf.in_order();
-                (place, order, order.len())
+                let here = self.fenced_leaf_by(guard, |inner| inner.len());
+                let order = here.leaf.in_order();
+                (here, order, order.len())
             }
             Some(key) => {
-                let place = self.place_by(guard, |inner| inner.child_below(key));
-                let order = place.leaf.in_order();
-                let end = place.leaf.lower_bound(key, &order);
-                (place, order, end)
+                let here = self.fenced_leaf_by(guard, |inner| inner.child_below(key));
+                let order = here.leaf.in_order();
+                let end = here.leaf.lower_bound(key, &order);
+                (here, order, end)
             }
         }
     }

@@ -172,7 +172,7 @@ impl<R: Release> Directory<R> {
     /// from is outdated.
     #[inline]
     pub(super) fn bucket<'g>(&'g self, bucket: usize, _guard: &'g Guard) -> Option<Bucket<'g, R>> {
-        let (fingerprints, line) = self.place(bucket)?;
+        let (fingerprints, line) = self.addresses(bucket)?;
         // SAFETY: a segment is retired only after its removal from the directory, so one found
         // there under a guard lives as long as the guard (HASH-5).
         unsafe { Some(Bucket::new(&*fingerprints, &*line)) }
@@ -181,7 +181,7 @@ impl<R: Release> Directory<R> {
     /// Prefetches the fingerprints and the first line of a bucket. A hint, for any thread.
     #[inline]
     pub(super) fn prefetch(&self, bucket: usize) {
-        if let Some((fingerprints, line)) = self.place(bucket) {
+        if let Some((fingerprints, line)) = self.addresses(bucket) {
             prefetch::<1, _>(fingerprints);
             prefetch::<1, _>(line);
         }
@@ -191,7 +191,7 @@ impl<R: Release> Directory<R> {
     /// was freed: a segment holds lines for all its buckets, and before them as many words of
     /// fingerprints.
     #[inline]
-    fn place(&self, bucket: usize) -> Option<(*const FingerprintsCell, *const Line<R>)> {
+    fn addresses(&self, bucket: usize) -> Option<(*const FingerprintsCell, *const Line<R>)> {
         let (segment, offset) = locate(bucket);
         let lines = self.segment(segment)?.load(Ordering::Acquire).cast_const();
         let fingerprints = lines.cast::<FingerprintsCell>().wrapping_sub(offset + 1);
@@ -215,9 +215,9 @@ impl<R: Release> Directory<R> {
             let far = Box::into_raw(Box::new(no_segments()));
             self.far.store(far, Ordering::Release);
         }
-        let place = self.segment(segment).expect("there is room now");
-        if place.load(Ordering::Relaxed).is_null() {
-            place.store(allocate(segment), Ordering::Release);
+        let pointer = self.segment(segment).expect("there is room now");
+        if pointer.load(Ordering::Relaxed).is_null() {
+            pointer.store(allocate(segment), Ordering::Release);
         }
     }
 
@@ -231,10 +231,10 @@ impl<R: Release> Directory<R> {
         if active > segment_start(unused) / 4 * 3 {
             return;
         }
-        let Some(place) = self.segment(unused) else {
+        let Some(pointer) = self.segment(unused) else {
             return;
         };
-        let lines = place.swap(ptr::null_mut(), Ordering::AcqRel);
+        let lines = pointer.swap(ptr::null_mut(), Ordering::AcqRel);
         if lines.is_null() {
             return;
         }
@@ -281,7 +281,7 @@ unsafe fn free_segment<R: Release>(garbage: *mut u8) {
     unsafe { free(segment.0, segment.1) };
 }
 
-/// Returns the segment of a bucket, and the index in it.
+/// Returns the segment of a bucket, and the index of the bucket in it.
 #[inline]
 fn locate(bucket: usize) -> (usize, usize) {
     let log = (bucket | (MIN_BUCKETS - 1)).ilog2();
@@ -414,7 +414,7 @@ mod tests {
     use crate::Plain;
 
     #[test]
-    fn buckets_have_places_of_their_own() {
+    fn each_bucket_has_its_own_index_in_a_segment() {
         let mut expected = (0, 0);
         for bucket in 0..5000 {
             if expected.1 == segment_len(expected.0) {

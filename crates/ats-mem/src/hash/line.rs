@@ -50,14 +50,14 @@ impl Word {
 
     /// Loads a word with acquire, for readers: see [`Slot::load`](super::bucket::Slot::load).
     #[inline]
-    pub(super) fn load(place: &AtomicU64) -> Self {
-        Self(place.load(Ordering::Acquire))
+    pub(super) fn load(from: &AtomicU64) -> Self {
+        Self(from.load(Ordering::Acquire))
     }
 
     /// Stores the word. The caller holds the lock.
     #[inline]
-    pub(super) fn store(self, place: &AtomicU64) {
-        place.store(self.0, Ordering::Release);
+    pub(super) fn store(self, to: &AtomicU64) {
+        to.store(self.0, Ordering::Release);
     }
 
     #[inline]

@@ -46,9 +46,9 @@ pub(super) struct Rare {
     pub(super) census: OnceLock<Box<Census<(Totals, u64)>>>,
     /// Number of lines behind the first ones of buckets.
     lines: AtomicI64,
-    /// The place at which [`update_end`](crate::Records::update_end) has found its last record.
-    /// Buckets before it are likely empty. Without this place, each call would begin with all
-    /// buckets that earlier calls have emptied.
+    /// Position at which [`update_end`](crate::Records::update_end) has found its last record.
+    /// Buckets before it are likely empty. Without it, each call would begin with all buckets that
+    /// earlier calls have emptied.
     pub(super) taken: AtomicU64,
 }
 

@@ -184,10 +184,10 @@ unsafe fn copy_words(from: &[u64], to: *mut u64) {
         // overlap with `from`.
         return unsafe { ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()) };
     }
-    for (place, word) in from.iter().enumerate() {
-        // SAFETY: the caller promises that `to` is valid for writes of the words, and `place` is
+    for (index, word) in from.iter().enumerate() {
+        // SAFETY: the caller promises that `to` is valid for writes of the words, and `index` is
         // below their number. Volatile, so that the compiler does not turn the loop into a call.
-        unsafe { to.add(place).write(ptr::from_ref(word).read_volatile()) };
+        unsafe { to.add(index).write(ptr::from_ref(word).read_volatile()) };
     }
 }
 

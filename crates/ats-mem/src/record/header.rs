@@ -155,22 +155,22 @@ impl<E> Header<E> {
     /// Writes a header without stamp.
     ///
     /// # Safety
-    /// `place` must be aligned to 8 bytes, and valid for writes of the [words](Shape::header_words)
-    /// of a header of this shape.
-    pub(super) unsafe fn write(place: *mut Self, shape: Shape) {
+    /// `header` must be aligned to 8 bytes, and valid for writes of the
+    /// [words](Shape::header_words) of a header of this shape.
+    pub(super) unsafe fn write(header: *mut Self, shape: Shape) {
         let first = |bits| Header {
             word: AtomicU64::new(bits),
             entry: PhantomData,
         };
         if !shape.wide {
             // SAFETY: the caller promises room for a header of this shape, which has one word.
-            unsafe { place.write(first(shape.narrow())) };
+            unsafe { header.write(first(shape.narrow())) };
             return;
         }
         let upper = shape.value_words << 1 | u32::from(shape.owns);
         // SAFETY: the caller promises room for a header of this shape, which is wide.
         unsafe {
-            place.cast::<Wide<E>>().write(Wide {
+            header.cast::<Wide<E>>().write(Wide {
                 first: first(WIDE),
                 lengths: u64::from(upper) << u32::BITS | u64::from(shape.key_len),
                 stamp: AtomicPtr::new(ptr::null_mut()),

@@ -85,7 +85,7 @@ impl<R: Release> Record<R> {
 
     /// Returns the number of objects that the record counts as in its slot. A record that only
     /// holds its key counts as the record before. The caller holds the lock of the key.
-    pub(crate) fn objects_in_place(&self) -> u64 {
+    pub(crate) fn objects_in_slot(&self) -> u64 {
         let objects = |record: &Self| u64::try_from(record.weight().objects).unwrap_or(0);
         if !self.is_empty() {
             return objects(self);

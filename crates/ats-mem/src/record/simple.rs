@@ -92,10 +92,10 @@ impl<R: Release> Old<'_, R> {
         }
     }
 
-    /// Returns the number of objects, as [`Record::objects_in_place`].
-    pub(crate) fn objects_in_place(&self) -> u64 {
+    /// Returns the number of objects, as [`Record::objects_in_slot`].
+    pub(crate) fn objects_in_slot(&self) -> u64 {
         match self {
-            Old::Seen(record) => record.objects_in_place(),
+            Old::Seen(record) => record.objects_in_slot(),
             Old::Unseen(_) => 1,
         }
     }

@@ -81,7 +81,7 @@ impl<'a, R: Release> Iter<'a, R> {
     /// Returns the leaf of the next value at this position or after it.
     fn leaf_at(&self, from: u64) -> Option<Leaf<'a>> {
         let height = self.sequence.height;
-        let root = Place {
+        let root = Subtree {
             node: self.sequence.root_node()?,
             height,
             base: 0,
@@ -135,37 +135,37 @@ impl<'a, R: Release> Iterator for Iter<'a, R> {
 
 /// Returns the nearest leaf below a node that has a value at `from` or after it; any leaf if `from`
 /// is `None`. O(height), which also bounds the recursion.
-fn seek(place: Place<'_>, from: Option<u64>, direction: Direction) -> Option<Leaf<'_>> {
-    let Place { node, height, base } = place;
+fn seek(subtree: Subtree<'_>, from: Option<u64>, direction: Direction) -> Option<Leaf<'_>> {
+    let Subtree { node, height, base } = subtree;
     let slot = from.map(|from| slot_of(from, height));
     let after = node.bitmap() & slot.map_or(u32::MAX, |slot| after(direction, slot));
     if height == 1 {
         let rest = after | slot.map_or(0, |slot| node.bitmap() & 1 << slot);
         return (rest != 0).then_some(Leaf { node, base, rest });
     }
-    let exact = slot.and_then(|slot| place.child(slot));
+    let exact = slot.and_then(|slot| subtree.child(slot));
     let found = exact.and_then(|child| seek(child, from, direction));
     if found.is_some() || after == 0 {
         return found;
     }
     // All values after the slot come after `from`.
-    seek(place.child(nearest(direction, after))?, None, direction)
+    seek(subtree.child(nearest(direction, after))?, None, direction)
 }
 
 /// A node, and the range of positions below it.
-struct Place<'a> {
+struct Subtree<'a> {
     node: Node<'a>,
     height: u32,
     /// Position of its first slot.
     base: u64,
 }
 
-impl<'a> Place<'a> {
+impl<'a> Subtree<'a> {
     /// Returns the child at a slot of a node that is no leaf.
-    fn child(&self, slot: u32) -> Option<Place<'a>> {
+    fn child(&self, slot: u32) -> Option<Subtree<'a>> {
         let link = self.node.child(slot)?;
         let height = self.height - 1;
-        Some(Place {
+        Some(Subtree {
             // SAFETY: children of nodes above the leaves are nodes, and live as long as the version
             // (SEQUENCE-1).
             node: unsafe { link.node() },

@@ -43,10 +43,10 @@ impl<'a> Node<'a> {
         // SAFETY: the block is new, and has room for the head and this many links.
         unsafe {
             block.cast().write(BlockHeader::new(bitmap));
-            let mut place = block.add(HEAD).cast::<Link>();
+            let mut end = block.add(HEAD).cast::<Link>();
             for part in parts {
-                ptr::copy_nonoverlapping(part.as_ptr(), place.as_ptr(), part.len());
-                place = place.add(part.len());
+                ptr::copy_nonoverlapping(part.as_ptr(), end.as_ptr(), part.len());
+                end = end.add(part.len());
             }
         }
         Link::draft(block)

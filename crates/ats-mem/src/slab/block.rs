@@ -42,7 +42,7 @@ pub unsafe fn free(pointer: NonNull<u8>, bytes: usize) {
     }
 }
 
-/// Allocates a block like [`allocate`] for short-lived data. It is not placed between long-lived
+/// Allocates a block like [`allocate`] for short-lived data. It does not lie between long-lived
 /// blocks, so its memory can return to the system.
 #[inline]
 pub(crate) fn allocate_passing(bytes: usize) -> NonNull<u8> {

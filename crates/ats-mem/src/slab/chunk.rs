@@ -135,10 +135,10 @@ impl Chunk {
     pub(super) unsafe fn mark(block: NonNull<u8>, live: bool) {
         use std::sync::atomic::Ordering::Relaxed;
         let chunk = Chunk::of(block);
-        let place = (block.addr().get() - chunk.addr().get()) / SMALLEST;
-        let bit = 1 << (place % BITS);
+        let index = (block.addr().get() - chunk.addr().get()) / SMALLEST;
+        let bit = 1 << (index % BITS);
         // SAFETY: the caller promises that the chunk is live (SLAB-5); the words are atomic.
-        let word = unsafe { &(*chunk.as_ptr()).live[place / BITS] };
+        let word = unsafe { &(*chunk.as_ptr()).live[index / BITS] };
         let before = if live {
             word.fetch_or(bit, Relaxed)
         } else {
@@ -225,8 +225,8 @@ impl Run {
         while taken < out.len() && usize::from(self.hint) < words {
             let word = usize::from(self.hint);
             let bit = (!self.bits[word]).trailing_zeros() as usize;
-            let place = word * BITS + bit;
-            if bit == BITS || place >= usize::from(self.capacity) {
+            let index = word * BITS + bit;
+            if bit == BITS || index >= usize::from(self.capacity) {
                 self.hint += 1;
                 continue;
             }
@@ -234,12 +234,12 @@ impl Run {
             let free = (self.bits[word] >> bit).trailing_zeros() as usize;
             let count = free
                 .min(BITS - bit)
-                .min(usize::from(self.capacity) - place)
+                .min(usize::from(self.capacity) - index)
                 .min(out.len() - taken);
             self.bits[word] |= (u64::MAX >> (BITS - count)) << bit;
             for (at, block) in out[taken..taken + count].iter_mut().enumerate() {
                 // SAFETY: a block below the capacity is inside the run.
-                *block = unsafe { self.first.as_ptr().add((place + at) * self.size as usize) };
+                *block = unsafe { self.first.as_ptr().add((index + at) * self.size as usize) };
             }
             taken += count;
         }

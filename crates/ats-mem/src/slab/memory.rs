@@ -40,7 +40,7 @@ mod system {
 
     /// Maps an aligned chunk of zeros. Returns `None` if the system has no memory.
     pub(super) fn map() -> Option<NonNull<u8>> {
-        // The kernel places a mapping next to the last one, so after the first chunk a mapping of
+        // The kernel puts a mapping next to the last one, so after the first chunk a mapping of
         // the right size is often already aligned.
         let exact = map_bytes(CHUNK)?;
         if exact.addr().get().is_multiple_of(CHUNK) {

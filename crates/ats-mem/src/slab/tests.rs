@@ -171,14 +171,14 @@ fn the_fullest_runs_are_used_first_so_that_others_drain() {
 
 /// Returns `true` if the system may make a huge page here; `None` if it got no advice, or does not
 /// report it.
-fn may_be_huge<T>(place: *const T) -> Option<bool> {
+fn may_be_huge<T>(address: *const T) -> Option<bool> {
     let maps = std::fs::read_to_string("/proc/self/smaps").ok()?;
     let mut is_here = false;
     for line in maps.lines() {
         let range = line.split(' ').next()?.split_once('-');
         let range = range.map(|(low, high)| [low, high].map(|at| usize::from_str_radix(at, 16)));
         if let Some([Ok(low), Ok(high)]) = range {
-            is_here = (low..high).contains(&place.addr());
+            is_here = (low..high).contains(&address.addr());
         } else if let Some(flags) = line.strip_prefix("VmFlags:").filter(|_| is_here) {
             let has = |flag| flags.split(' ').any(|one| one == flag);
             return (has("hg") != has("nh")).then(|| has("hg"));

@@ -434,9 +434,9 @@ fn counts_at_once_see_each_token() {
         tree.force_adaptation(splits, joins);
         (0..2).for_each(|number| keys.put(&tree, number));
         let write = |number| {
-            let place = |number| number % 2 + 2 * (number / 2 * 7919 % 10_000);
-            keys.put(&tree, place(number + 2));
-            keys.remove(&tree, place(number));
+            let key = |number| number % 2 + 2 * (number / 2 * 7919 % 10_000);
+            keys.put(&tree, key(number + 2));
+            keys.remove(&tree, key(number));
         };
         let check = |count| assert!((2..=4).contains(&count), "{count} tokens");
         count_at_once_beside(&tree, 0..20_000, write, check);

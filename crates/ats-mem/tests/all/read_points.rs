@@ -707,7 +707,7 @@ fn a_long_query_keeps_only_what_it_may_read() {
 }
 
 /// Checks counts of ranges, and records found by rank, while removals are kept.
-fn places_do_not_count_removals(tree: &CaTree<Plain>, seed: u64, adapts: u32) {
+fn ranks_do_not_count_removals(tree: &CaTree<Plain>, seed: u64, adapts: u32) {
     ats_mem::Records::force_adaptation(tree, adapts, adapts);
     let mut random = Random(seed);
     let mut content = Content::new();
@@ -719,14 +719,14 @@ fn places_do_not_count_removals(tree: &CaTree<Plain>, seed: u64, adapts: u32) {
             high: None,
         };
         let go_on = &mut || ControlFlow::Continue(());
-        let place = |skipped: Skipped<'_, Plain>| match skipped {
+        let object = |skipped: Skipped<'_, Plain>| match skipped {
             Skipped::At(record, 0) => Ok(record.value()[0]),
             Skipped::All(count) => Err(count),
             _ => panic!("each record is one object, and no thread pauses"),
         };
-        let found = place(tree.skip(range, direction, most, &guard, go_on));
+        let found = object(tree.skip(range, direction, most, &guard, go_on));
         let at_once = tree.skip_at_once(range, direction, most, &guard);
-        assert_eq!(at_once.map(place), Some(found));
+        assert_eq!(at_once.map(object), Some(found));
         found
     };
     for step in 0..2000 {
@@ -776,13 +776,13 @@ fn places_do_not_count_removals(tree: &CaTree<Plain>, seed: u64, adapts: u32) {
             _ => {
                 let above = content.range(key..).count();
                 assert_eq!(skip(key, Direction::Up, usize::MAX), Err(above));
-                let place = random.below(40) as usize;
-                let there = content.range(key..).nth(place);
+                let rank = random.below(40) as usize;
+                let there = content.range(key..).nth(rank);
                 let there = there.map_or(Err(above), |(_, value)| Ok(*value));
-                assert_eq!(skip(key, Direction::Up, place), there);
-                let there = content.range(key..).nth_back(place);
+                assert_eq!(skip(key, Direction::Up, rank), there);
+                let there = content.range(key..).nth_back(rank);
                 let there = there.map_or(Err(above), |(_, value)| Ok(*value));
-                assert_eq!(skip(key, Direction::Down, place), there);
+                assert_eq!(skip(key, Direction::Down, rank), there);
                 let first = tree.first(&pin()).map(|record| record.value()[0]);
                 assert_eq!(first, content.first_key_value().map(|(_, value)| *value));
                 for (read_point, then) in &queries {
@@ -800,10 +800,10 @@ fn places_do_not_count_removals(tree: &CaTree<Plain>, seed: u64, adapts: u32) {
 }
 
 #[test]
-fn places_in_a_tree_do_not_count_removals() {
+fn ranks_in_a_tree_do_not_count_removals() {
     for seed in 0..6 {
         let adapts = 20 * (seed as u32 % 2);
-        places_do_not_count_removals(&CaTree::new(), seed, adapts);
-        places_do_not_count_removals(&CaTree::of_many_objects(), seed, adapts);
+        ranks_do_not_count_removals(&CaTree::new(), seed, adapts);
+        ranks_do_not_count_removals(&CaTree::of_many_objects(), seed, adapts);
     }
 }

@@ -222,24 +222,24 @@ impl<S: Records<Plain>> ats_store::BatchPlan<Record<Plain>, RecordBox<Plain>> fo
     }
 }
 
-/// A batch leaves the records that it keeps in their places, whether it commits or gives up. All
+/// A batch leaves the records that it keeps where they are, whether it commits or gives up. All
 /// threads see them meanwhile, and can write them as soon as the batch has ended.
 pub(crate) fn what_is_kept_stays<S: Records<Plain> + Default>() {
     let keys: [&[u8]; 6] = [b"a", b"b", b"c", b"d", b"e", b"f"];
     let store = S::default();
-    let place = |key| store.get(key, &pin()).map(std::ptr::from_ref);
+    let address = |key| store.get(key, &pin()).map(std::ptr::from_ref);
     for key in &keys[..3] {
         put(&store, key, 1, false);
     }
     for gives_up in [false, true, false] {
-        let (before, len) = (keys.map(place), store.len());
+        let (before, len) = (keys.map(address), store.len());
         let mut plan = Keeping {
             store: &store,
             keys,
             gives_up,
         };
         assert_eq!(store.update_batch(&keys, &pin(), &mut plan), Ok(!gives_up));
-        assert_eq!((keys.map(place), store.len()), (before, len));
+        assert_eq!((keys.map(address), store.len()), (before, len));
         for key in keys {
             assert_eq!(store.update(key, &pin(), &mut |_| Change::Keep), Ok(()));
         }

@@ -56,7 +56,7 @@ pub(crate) struct Skip {
     pub(crate) range: (u64, u64),
     pub(crate) direction: Direction,
     pub(crate) most: usize,
-    place: Place,
+    layout: Layout,
     /// Number of other keys.
     fillers: u64,
 }
@@ -65,7 +65,7 @@ impl Skip {
     /// Returns the correct result.
     fn find(&self, state: &State) -> Result<u64, usize> {
         let there = (0..KEYS).filter(|index| state[*index].is_some());
-        let there = there.map(|index| self.place.keys[index]);
+        let there = there.map(|index| self.layout.keys[index]);
         let fillers = (0..self.fillers).map(|filler| 2 * filler);
         let (low, high) = self.range;
         let is_inside = |number: &u64| (low..high).contains(number);
@@ -140,9 +140,9 @@ pub(crate) fn apply(state: &State, what: &What) -> Option<State> {
     Some(after)
 }
 
-/// A kind of store, and the position of the keys in it.
+/// A kind of store, and the keys of a history among the others in it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct Layout {
     /// `true` if the store has an order, and adapts.
     ordered: bool,
     /// Approximate number of other keys: the even numbers from 0 on. Without them, the keys are at
@@ -152,14 +152,14 @@ pub(crate) struct Place {
 }
 
 /// A tree. Full leaves have 34 keys, or 8 when interleavings are explored.
-pub(crate) const TREE: Place = if cfg!(shuttle) {
-    Place {
+pub(crate) const TREE: Layout = if cfg!(shuttle) {
+    Layout {
         ordered: true,
         fillers: 7,
         keys: [1, 5, 9, 15],
     }
 } else {
-    Place {
+    Layout {
         ordered: true,
         fillers: 33,
         keys: [1, 17, 31, 63],
@@ -167,26 +167,26 @@ pub(crate) const TREE: Place = if cfg!(shuttle) {
 };
 
 /// A tree of few keys, so that a base node that is split off is empty now and then.
-pub(crate) const QUEUE: Place = Place {
+pub(crate) const QUEUE: Layout = Layout {
     ordered: true,
     fillers: 0,
     keys: [1, 17, 31, 63],
 };
 
 /// An unordered store used like a queue.
-pub(crate) const POOL: Place = Place {
+pub(crate) const POOL: Layout = Layout {
     ordered: false,
     ..QUEUE
 };
 
 /// A hash table, which grows with its 33rd key.
-pub(crate) const HASH_TABLE: Place = Place {
+pub(crate) const HASH_TABLE: Layout = Layout {
     ordered: false,
     fillers: 31,
     keys: [1, 17, 31, 63],
 };
 
-impl Place {
+impl Layout {
     /// Returns the number of rounds: fewer with few other keys, which allow little variation.
     pub(crate) fn rounds(&self) -> u64 {
         match self.fillers {
@@ -212,7 +212,7 @@ pub(crate) struct Player<S> {
     random: Rng,
     /// The next value of this player; players have disjoint values, so that all writes differ.
     next_value: u64,
-    place: Place,
+    layout: Layout,
     skip_at_once: Option<SkipAtOnce<S>>,
     /// Number of fillers, and the totals of the store before.
     fillers: u64,
@@ -224,7 +224,7 @@ impl<S: Records<Plain>> Player<S> {
     pub(crate) fn play(mut self) -> Vec<Event<What>> {
         for _ in 0..CALLS {
             self.next_value += 1;
-            let ends = self.place.fillers == 0;
+            let ends = self.layout.fillers == 0;
             match self.random.u64(..if ends { 24 } else { 21 }) {
                 0 => self.write(Some(self.next_value)),
                 1 | 2 => self.write_over(Some(self.next_value)),
@@ -232,9 +232,9 @@ impl<S: Records<Plain>> Player<S> {
                 4 => self.write_over(None),
                 5..7 => self.batch(),
                 7 => self.scan(),
-                8 if self.place.ordered => self.scan_part(),
-                9 if self.place.ordered => self.step(),
-                10 if self.place.ordered => self.walk(),
+                8 if self.layout.ordered => self.scan_part(),
+                9 if self.layout.ordered => self.step(),
+                10 if self.layout.ordered => self.walk(),
                 11 => {
                     self.store.join_idle(&pin());
                 }
@@ -250,7 +250,7 @@ impl<S: Records<Plain>> Player<S> {
 
     pub(crate) fn write(&mut self, new: Option<u64>) {
         let (index, store) = (self.random.usize(..KEYS), &self.store);
-        let key = self.place.key(index);
+        let key = self.layout.key(index);
         // One in three writes is a slow change.
         let alone = self.random.u64(..3) == 0;
         let update = || {
@@ -281,7 +281,7 @@ impl<S: Records<Plain>> Player<S> {
 
     pub(crate) fn write_over(&mut self, new: Option<u64>) {
         let (index, store) = (self.random.usize(..KEYS), &self.store);
-        let key = self.place.key(index);
+        let key = self.layout.key(index);
         let write = || match new {
             Some(value) => store.put(&key, RecordBox::new(&key, &[value], false), &pin()),
             None => store.remove(&key, &pin()),
@@ -297,13 +297,13 @@ impl<S: Records<Plain>> Player<S> {
             0 => End::Last,
             _ => End::First,
         };
-        let (store, place) = (&self.store, self.place);
+        let (store, layout) = (&self.store, self.layout);
         let take = || {
             let (mut taken, guard) = (None, pin());
             let done = store.update_end(end, &guard, &mut |current| match current {
                 None => Change::Keep,
                 Some(record) => {
-                    let index = place.index(record.key()).expect("one of the keys");
+                    let index = layout.index(record.key()).expect("one of the keys");
                     taken = Some((index, record.value()[0]));
                     Change::Remove
                 }
@@ -312,7 +312,7 @@ impl<S: Records<Plain>> Player<S> {
         };
         let event = self.clock.record(take, |taken| taken);
         let what = match event.what {
-            Ok(taken) if place.ordered => What::TakeEnd(end, taken),
+            Ok(taken) if layout.ordered => What::TakeEnd(end, taken),
             Ok(Some((index, value))) => What::Write(index, None, Some(value)),
             // An unordered store may find no record without having been empty at any single moment.
             Ok(None) | Err(ats_mem::Busy) => return,
@@ -329,7 +329,7 @@ impl<S: Records<Plain>> Player<S> {
     pub(crate) fn batch(&mut self) {
         let chosen: Vec<usize> = (0..KEYS).filter(|_| self.random.u64(..3) > 0).collect();
         let answers = chosen.iter().map(|_| self.random.u64(..6)).collect();
-        let keys: Vec<[u8; 8]> = chosen.iter().map(|index| self.place.key(*index)).collect();
+        let keys: Vec<[u8; 8]> = chosen.iter().map(|index| self.layout.key(*index)).collect();
         let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
         let (store, new) = (&self.store, self.next_value);
         let mut writing = Writing {
@@ -361,7 +361,7 @@ impl<S: Records<Plain>> Player<S> {
 
     pub(crate) fn get(&mut self) {
         let (index, store) = (self.random.usize(..KEYS), &self.store);
-        let key = self.place.key(index);
+        let key = self.layout.key(index);
         let get = || store.get(&key, &pin()).map(|record| record.value()[0]);
         let event = self.clock.record(get, |value| Ok(What::Read(index, value)));
         self.push(event);
@@ -390,11 +390,11 @@ impl<S: Records<Plain>> Player<S> {
     }
 
     pub(crate) fn scan(&mut self) {
-        let (store, place) = (&self.store, self.place);
+        let (store, layout) = (&self.store, self.layout);
         let scan = || {
             let mut state = State::default();
             let scanned = store.scan(None, When::NOW, &pin(), &mut |record| {
-                if let Some(index) = place.index(record.key()) {
+                if let Some(index) = layout.index(record.key()) {
                     let before = state[index].replace(record.value()[0]);
                     assert_eq!(before, None, "a scan met a key twice");
                 }
@@ -444,7 +444,7 @@ impl<S: Records<Plain>> Player<S> {
         assert_eq!(self.state_at(read_point.when()), found, "the moment stays");
         let guard = pin();
         for (index, value) in found.iter().enumerate() {
-            let there = store.get_at(&self.place.key(index), read_point.when(), &guard);
+            let there = store.get_at(&self.layout.key(index), read_point.when(), &guard);
             assert_eq!(there.map(|record| record.value()[0]), *value);
         }
         drop(guard);
@@ -471,7 +471,7 @@ impl<S: Records<Plain>> Player<S> {
                 0 => self.random.usize(..40),
                 _ => usize::MAX,
             },
-            place: self.place,
+            layout: self.layout,
             fillers: self.fillers,
         };
         for _ in 0..4 {
@@ -493,7 +493,7 @@ impl<S: Records<Plain>> Player<S> {
     fn state_at(&self, when: When) -> State {
         let mut state = State::default();
         let scanned = self.store.scan(None, when, &pin(), &mut |record| {
-            if let Some(index) = self.place.index(record.key()) {
+            if let Some(index) = self.layout.index(record.key()) {
                 let before = state[index].replace(record.value()[0]);
                 assert_eq!(before, None, "a query met a key twice");
             }
@@ -506,11 +506,11 @@ impl<S: Records<Plain>> Player<S> {
     /// Scans from a key on, and stops somewhere.
     pub(crate) fn scan_part(&mut self) {
         let (from, limit) = (self.random.usize(..KEYS), 1 + self.random.u64(..30));
-        let (store, place) = (&self.store, self.place);
+        let (store, layout) = (&self.store, self.layout);
         let scan = || {
             let (mut met, mut last) = (Vec::new(), None);
             let mut left = limit;
-            let scanned = store.scan(Some(&place.key(from)), When::NOW, &pin(), &mut |record| {
+            let scanned = store.scan(Some(&layout.key(from)), When::NOW, &pin(), &mut |record| {
                 met.push((record.key().to_vec(), record.value()[0]));
                 left -= 1;
                 if left == 0 {
@@ -526,7 +526,7 @@ impl<S: Records<Plain>> Player<S> {
         let (met, last) = &event.what;
         assert!(met.windows(2).all(|pair| pair[0].0 < pair[1].0), "{met:?}");
         for index in from + 1..KEYS {
-            let key = place.key(index);
+            let key = layout.key(index);
             if last.as_ref().is_some_and(|last| key[..] > last[..]) {
                 break;
             }
@@ -541,7 +541,7 @@ impl<S: Records<Plain>> Player<S> {
 
     /// Steps to the key after, or before, another one.
     pub(crate) fn step(&mut self) {
-        let from = self.place.key(self.random.usize(..KEYS)).to_vec();
+        let from = self.layout.key(self.random.usize(..KEYS)).to_vec();
         let upwards = self.random.u64(..2) == 0;
         self.step_from(&from, upwards);
     }
@@ -551,11 +551,11 @@ impl<S: Records<Plain>> Player<S> {
         let from = self.random.usize(..KEYS);
         let upwards = self.random.u64(..2) == 0;
         let end = if upwards {
-            self.place.keys.get(from + 2).copied()
+            self.layout.keys.get(from + 2).copied()
         } else {
-            from.checked_sub(2).map(|end| self.place.keys[end])
+            from.checked_sub(2).map(|end| self.layout.keys[end])
         };
-        let mut here = self.place.key(from).to_vec();
+        let mut here = self.layout.key(from).to_vec();
         while let Some(next) = self.step_from(&here, upwards) {
             assert!((next > here) == upwards, "{next:?} after {here:?}");
             here = next;
@@ -566,7 +566,7 @@ impl<S: Records<Plain>> Player<S> {
     }
 
     pub(crate) fn step_from(&mut self, from: &[u8], upwards: bool) -> Option<Vec<u8>> {
-        let (store, place) = (&self.store, self.place);
+        let (store, layout) = (&self.store, self.layout);
         let step = || {
             let guard = pin();
             let found = if upwards {
@@ -579,7 +579,7 @@ impl<S: Records<Plain>> Player<S> {
         };
         let event = self.clock.record(step, |found| found);
         for other in 0..KEYS {
-            let key = &place.key(other)[..];
+            let key = &layout.key(other)[..];
             if key == from || (key > from) != upwards {
                 continue;
             }
@@ -650,35 +650,35 @@ impl ats_store::BatchPlan<Record<Plain>, RecordBox<Plain>> for Writing<'_> {
 
 #[cfg(not(shuttle))]
 pub(crate) fn histories<S: Records<Plain> + Default + 'static>(
-    place: Place,
+    layout: Layout,
     skip_at_once: Option<SkipAtOnce<S>>,
 ) {
-    (1..=place.rounds()).for_each(|round| history(place, round, skip_at_once));
+    (1..=layout.rounds()).for_each(|round| history(layout, round, skip_at_once));
 }
 
 #[cfg(shuttle)]
 pub(crate) fn histories<S: Records<Plain> + Default + 'static>(
-    place: Place,
+    layout: Layout,
     skip_at_once: Option<SkipAtOnce<S>>,
 ) {
     use shuttle::{Config, Runner, rand::Rng, scheduler::RandomScheduler};
     let mut config = Config::new();
     config.stack_size = 1 << 18;
     config.silence_warnings = true;
-    Runner::new(RandomScheduler::new(place.rounds() as usize), config).run(move || {
+    Runner::new(RandomScheduler::new(layout.rounds() as usize), config).run(move || {
         let round = shuttle::rand::thread_rng().gen_range(1..ROUNDS);
-        history(place, round, skip_at_once);
+        history(layout, round, skip_at_once);
     });
 }
 
 pub(crate) fn history<S: Records<Plain> + Default + 'static>(
-    place: Place,
+    layout: Layout,
     round: u64,
     skip_at_once: Option<SkipAtOnce<S>>,
 ) {
     let store = S::default();
     // The number of fillers varies: one to four keys make the leaf split, or the table grow.
-    let fillers = place.fillers.checked_sub(1);
+    let fillers = layout.fillers.checked_sub(1);
     let fillers = fillers.map_or(0, |fillers| fillers + round % 3);
     for filler in 0..fillers {
         let key = (2 * filler).to_be_bytes();
@@ -699,7 +699,7 @@ pub(crate) fn history<S: Records<Plain> + Default + 'static>(
             clock: Arc::clone(&clock),
             random: Rng::with_seed(round * THREADS + number),
             next_value: 1000 * number,
-            place,
+            layout,
             skip_at_once,
             fillers,
             base,
