@@ -100,7 +100,7 @@ pub use seed::Seed;
 use std::ops::ControlFlow;
 pub use table::HashTable;
 use table::Rare;
-use walk::{Place, resolve_word};
+use walk::{Position, resolve_word};
 
 impl<R: Release> Records<R> for HashTable<R> {
     fn is_ordered(&self) -> bool {
@@ -162,9 +162,9 @@ impl<R: Release> Records<R> for HashTable<R> {
         let start = self.rare().taken.load(Ordering::Relaxed);
         loop {
             let found = self
-                .successor(Place::At(start), guard)
+                .successor(Position::At(start), guard)
                 // The position is a hint, so only a search of the whole table can find it empty.
-                .or_else(|| self.successor(Place::START, guard));
+                .or_else(|| self.successor(Position::START, guard));
             let Some(found) = found else {
                 decide(None);
                 return Ok(());
@@ -178,9 +178,9 @@ impl<R: Release> Records<R> for HashTable<R> {
             if gone {
                 continue;
             }
-            let place = self.seed.hash(found.key()).reverse_bits();
-            if place != start {
-                self.rare().taken.store(place, Ordering::Relaxed);
+            let position = self.seed.hash(found.key()).reverse_bits();
+            if position != start {
+                self.rare().taken.store(position, Ordering::Relaxed);
             }
             return Ok(());
         }
@@ -194,7 +194,7 @@ impl<R: Release> Records<R> for HashTable<R> {
         guard: &'g Guard,
     ) -> Beside<'g, R> {
         match key {
-            None => Ok(self.successor(Place::START, guard)),
+            None => Ok(self.successor(Position::START, guard)),
             Some(key) => self.successor_of(key, guard),
         }
     }
@@ -206,13 +206,15 @@ impl<R: Release> Records<R> for HashTable<R> {
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
         pause: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Result<Option<u64>, NoSuchKey> {
-        let place = match walk.from {
-            WalkFrom::Start => Place::START,
-            WalkFrom::Place(reversed) => Place::At(reversed),
+        let position = match walk.from {
+            WalkFrom::Start => Position::START,
+            WalkFrom::Position(reversed) => Position::At(reversed),
             WalkFrom::Known(key) => self.behind(key, guard)?,
-            WalkFrom::Key(key) | WalkFrom::Behind(key) => Place::behind(self.seed.hash(key), key),
+            WalkFrom::Key(key) | WalkFrom::Behind(key) => {
+                Position::behind(self.seed.hash(key), key)
+            }
         };
-        Ok(self.walk_until(place, walk.when, guard, visit, pause))
+        Ok(self.walk_until(position, walk.when, guard, visit, pause))
     }
 
     fn totals(&self) -> Result<Totals, Busy> {

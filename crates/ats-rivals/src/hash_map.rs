@@ -20,13 +20,13 @@
 //!
 //! A store that is not fixed spends no time on the order in reads and writes.
 //!
-//! [`update_end`](ats_mem::Records::update_end) skips the empty places of the map one by one.
+//! [`update_end`](ats_mem::Records::update_end) skips the empty buckets of the map one by one.
 //! Removing all records by and by costs more than the contract says: O(n / 16) for each, though
 //! each step of it only looks at one byte.
 
 use super::record_map::{Kept, RecordMap, Taking};
 use super::store::LockedMap;
-use super::walk_index::{Spot, WalkIndex, slot_of, slot_start};
+use super::walk_index::{Position, WalkIndex, slot_of, slot_start};
 use ats_mem::hash::Seed;
 use ats_mem::record::Release;
 use ats_mem::{SlotAnswer, WalkFrom};
@@ -114,9 +114,9 @@ impl<R: Release> Hashed<R> {
         }
     }
 
-    /// Returns the `most` first records behind a spot, and all others with the hash of the last of
-    /// them, in order. Also returns `true` if more follow.
-    fn least(&self, from: Spot<'_>, most: usize) -> (Vec<(u64, Kept<R>)>, bool) {
+    /// Returns the `most` first records behind a position, and all others with the hash of the last
+    /// of them, in order. Also returns `true` if more follow.
+    fn least(&self, from: Position<'_>, most: usize) -> (Vec<(u64, Kept<R>)>, bool) {
         let (mut least, mut limit, mut behind) = (Vec::new(), u64::MAX, 0);
         for kept in &self.records {
             let key = kept.get().key();
@@ -195,10 +195,10 @@ impl<R: Release> RecordMap<R> for Hashed<R> {
 
     fn gather(&self, from: WalkFrom<'_>, most: usize, found: &mut Vec<Kept<R>>) -> Option<u64> {
         let from = match from {
-            WalkFrom::Start => Spot::START,
-            WalkFrom::Place(hash) => Spot::At(hash),
+            WalkFrom::Start => Position::START,
+            WalkFrom::Position(hash) => Position::At(hash),
             WalkFrom::Key(key) | WalkFrom::Known(key) | WalkFrom::Behind(key) => {
-                Spot::Behind(self.hash(key), key)
+                Position::Behind(self.hash(key), key)
             }
         };
         if let Some(index) = &self.index {
@@ -232,14 +232,14 @@ impl<R: Release> RecordMap<R> for Hashed<R> {
                 SlotAnswer::Beyond
             };
         }
-        let mut from = WalkFrom::Place(slot_start(index, slots));
+        let mut from = WalkFrom::Position(slot_start(index, slots));
         loop {
             let rest = self.gather(from, self.piece(), found);
             let len = found.len();
             found.retain(|kept| slot_of(self.hash(kept.get().key()), slots) == index);
             match rest {
                 Some(next) if found.len() == len && slot_of(next, slots) == index => {
-                    from = WalkFrom::Place(next);
+                    from = WalkFrom::Position(next);
                 }
                 _ => return SlotAnswer::Here,
             }
@@ -269,10 +269,10 @@ impl<R: Release> RecordMap<R> for Hashed<R> {
     }
 
     /// Returns the bytes of the table and of the index. The table has a byte and a word for each
-    /// place, and a power of two of places, of which it fills at most seven of eight.
+    /// bucket, and a power of two of buckets, of which it fills at most seven of eight.
     fn bytes(&self) -> usize {
-        let places = (self.records.capacity() * 8 / 7).next_power_of_two();
+        let buckets = (self.records.capacity() * 8 / 7).next_power_of_two();
         let index = self.index.as_ref().map_or(0, WalkIndex::bytes);
-        places * (size_of::<Kept<R>>() + 1) + index
+        buckets * (size_of::<Kept<R>>() + 1) + index
     }
 }

@@ -155,8 +155,8 @@ impl<R: Release> Routes<R> {
         }
     }
 
-    /// Puts a new node in place of a replaceable base node, which is retired. Gives the new node
-    /// back if another thread was faster.
+    /// Replaces a replaceable base node, which is retired, by a new node. Gives the new node back
+    /// if another thread was faster.
     fn try_replace<'g>(
         &'g self,
         node: &Node<R>,

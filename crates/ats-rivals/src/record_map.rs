@@ -123,7 +123,7 @@ pub trait RecordMap<R: Release>: Default + Send + Sync {
     fn piece(&self) -> usize;
 
     /// Finds the next records from a position on: `most` or a few more, or all that are left.
-    /// Returns the place at which a walk goes on, if any record follows.
+    /// Returns the position at which a walk goes on, if any record follows.
     fn gather(&self, from: WalkFrom<'_>, most: usize, found: &mut Vec<Kept<R>>) -> Option<u64>;
 
     /// Returns `true` if a walk can go on behind a key.

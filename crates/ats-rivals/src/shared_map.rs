@@ -11,8 +11,8 @@ use std::ptr::NonNull;
 pub enum Exchange<'g, R: Release> {
     /// Keep the key as it is.
     Keep,
-    /// Put this record, in place of the current one if there is one. It has the same key, byte for
-    /// byte, and belongs to the map from now on.
+    /// Put this record, which replaces the current one if there is one. It has the same key, byte
+    /// for byte, and belongs to the map from now on.
     Put(&'g Record<R>),
     /// Take out the record of the key, which is present.
     Take,

@@ -258,7 +258,7 @@ impl<R: Release, M: SharedMap<R>> Records<R> for SharedStore<R, M> {
     ) -> Result<Option<u64>, NoSuchKey> {
         let above;
         let mut from = match (walk.direction, walk.from) {
-            (_, WalkFrom::Start | WalkFrom::Place(_)) => Bound::Unbounded,
+            (_, WalkFrom::Start | WalkFrom::Position(_)) => Bound::Unbounded,
             (Direction::Up, WalkFrom::Key(key)) => Bound::Included(key),
             (Direction::Down, WalkFrom::Key(key)) => {
                 above = successor(key);

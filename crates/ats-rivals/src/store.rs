@@ -28,8 +28,8 @@ struct State<R: Release, M: RecordMap<R>> {
 }
 
 impl<R: Release, M: RecordMap<R>> State<R, M> {
-    /// Puts a record in place of the current one of its key, or removes the key. Returns the old
-    /// record. The map changes only here.
+    /// Puts a record, which replaces the current one of its key, or removes the key. Returns the
+    /// old record. The map changes only here.
     fn exchange(&mut self, key: &[u8], new: Option<Kept<R>>, why: Taking) -> Option<Kept<R>> {
         match new {
             Some(record) => self.map.put(record),
@@ -124,7 +124,7 @@ impl<R: Release, M: RecordMap<R>> LockedMap<R, M> {
     }
 
     /// Visits the records from a position on until `visit` breaks. Between two pieces of a walk it
-    /// asks `pause`; if that breaks, it returns the place at which another walk goes on.
+    /// asks `pause`; if that breaks, it returns the position at which another walk goes on.
     fn walk_from<'g>(
         &'g self,
         from: WalkFrom<'_>,
@@ -144,11 +144,11 @@ impl<R: Release, M: RecordMap<R>> LockedMap<R, M> {
                     return None;
                 }
             }
-            let place = rest?;
+            let position = rest?;
             if pause().is_break() {
-                return Some(place);
+                return Some(position);
             }
-            let from = WalkFrom::Place(place);
+            let from = WalkFrom::Position(position);
             (found, rest) = self.look(guard, |map, found| {
                 map.gather(from, piece.unwrap_or_else(|| map.piece()), found)
             });

@@ -11,21 +11,21 @@ use std::ops::Bound;
 
 /// A position in the order of hashes, and of keys where hashes are equal.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Spot<'k> {
+pub(super) enum Position<'k> {
     /// The position before all keys of this hash.
     At(u64),
     /// The position behind this key, whose hash is given.
     Behind(u64, &'k [u8]),
 }
 
-impl Spot<'_> {
-    pub(super) const START: Self = Spot::At(0);
+impl Position<'_> {
+    pub(super) const START: Self = Position::At(0);
 
-    /// Returns `true` if the spot is before this key.
+    /// Returns `true` if the position is before this key.
     pub(super) fn is_before(self, hash: u64, key: &[u8]) -> bool {
         match self {
-            Spot::At(here) => here <= hash,
-            Spot::Behind(here, behind) => (here, behind) < (hash, key),
+            Position::At(here) => here <= hash,
+            Position::Behind(here, behind) => (here, behind) < (hash, key),
         }
     }
 }
@@ -65,13 +65,13 @@ impl WalkIndex {
 
     /// Marks a key that was taken out of the map as removed, or deletes it if its batch was undone.
     pub(super) fn remove(&mut self, hash: u64, key: &[u8], why: Taking) {
-        let place = (hash, key.into());
-        match (self.keys.get_mut(&place), why) {
+        let entry = (hash, key.into());
+        match (self.keys.get_mut(&entry), why) {
             (Some(was_removed), Taking::Removal) => *was_removed = true,
             // A key that was removed before stays in the index: a walk may have stopped at it.
             (None | Some(true), Taking::Undoing) | (None, Taking::Removal) => {}
             (Some(false), Taking::Undoing) => {
-                self.keys.remove(&place);
+                self.keys.remove(&entry);
                 self.bytes -= key.len();
             }
         }
@@ -82,16 +82,16 @@ impl WalkIndex {
         self.keys.get(&(hash, key.into())).copied().unwrap_or(false)
     }
 
-    /// Returns the `most` next keys behind a spot, and all others with the hash of the last of
-    /// them. Also returns the next hash in the index, if there is one.
+    /// Returns the `most` next keys behind a position, and all others with the hash of the
+    /// last of them. Also returns the next hash in the index, if there is one.
     pub(super) fn next_keys(
         &self,
-        from: Spot<'_>,
+        from: Position<'_>,
         most: usize,
     ) -> (impl Iterator<Item = &[u8]>, Option<u64>) {
         let from = match from {
-            Spot::At(hash) => Bound::Included((hash, Box::default())),
-            Spot::Behind(hash, key) => Bound::Excluded((hash, key.into())),
+            Position::At(hash) => Bound::Included((hash, Box::default())),
+            Position::Behind(hash, key) => Bound::Excluded((hash, key.into())),
         };
         let behind = || self.keys.range((from.clone(), Bound::Unbounded));
         let last = behind().take(most).last().map(|((hash, _), _)| *hash);

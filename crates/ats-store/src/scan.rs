@@ -14,7 +14,7 @@ pub enum WalkFrom<'k> {
     /// The record beyond this key. The key may be absent.
     Behind(&'k [u8]),
     /// The position at which another walk has paused.
-    Place(u64),
+    Position(u64),
 }
 
 /// The answer to a visit of the slot with a given index. The slots divide a store, and are numbered

@@ -229,14 +229,14 @@ impl<R: Release> Records<R> for CaTree<R> {
     ) -> Result<Option<u64>, NoSuchKey> {
         let (root, when) = (self.root(), walk.when);
         match (walk.direction, walk.from) {
-            (Direction::Up, WalkFrom::Start | WalkFrom::Place(_)) => {
+            (Direction::Up, WalkFrom::Start | WalkFrom::Position(_)) => {
                 root.walk_up(&[], true, when, guard, visit);
             }
             (Direction::Up, WalkFrom::Key(key)) => root.walk_up(key, true, when, guard, visit),
             (Direction::Up, WalkFrom::Known(key) | WalkFrom::Behind(key)) => {
                 root.walk_up(key, false, when, guard, visit);
             }
-            (Direction::Down, WalkFrom::Start | WalkFrom::Place(_)) => {
+            (Direction::Down, WalkFrom::Start | WalkFrom::Position(_)) => {
                 root.walk_down(None, when, guard, visit);
             }
             (Direction::Down, WalkFrom::Key(key)) => {

@@ -23,14 +23,14 @@ use std::ops::ControlFlow;
 
 /// A position in the order.
 #[derive(Clone, Copy)]
-pub(super) enum Place<'k> {
+pub(super) enum Position<'k> {
     /// Before all hashes with this reversed value.
     At(u64),
     /// After this key, with its reversed hash.
     Behind(u64, &'k [u8]),
 }
 
-impl<'k> Place<'k> {
+impl<'k> Position<'k> {
     pub(super) const START: Self = Self::At(0);
 
     pub(super) fn behind(hash: u64, key: &'k [u8]) -> Self {
@@ -55,7 +55,7 @@ impl<'k> Place<'k> {
     }
 }
 
-/// Returns the record in a slot that a query at this read point sees.
+/// Returns the record of a word of a bucket that a query at this read point sees.
 #[inline(always)]
 pub(super) fn resolve_word<'g, R: Release>(
     word: Word,
@@ -98,10 +98,9 @@ struct Scouts {
 const AHEAD: usize = 10;
 
 impl Scouts {
-    fn new<R: Release>(table: &HashTable<R>, place: u64) -> Self {
-        let ahead =
-            |place, steps| (0..steps).try_fold(place, |place, _| table.interval_after(place));
-        let near = ahead(place, AHEAD / 2);
+    fn new<R: Release>(table: &HashTable<R>, position: u64) -> Self {
+        let ahead = |from, steps| (0..steps).try_fold(from, |at, _| table.interval_after(at));
+        let near = ahead(position, AHEAD / 2);
         Scouts {
             far: near.and_then(|near| ahead(near, AHEAD - AHEAD / 2)),
             near,
@@ -111,23 +110,23 @@ impl Scouts {
     /// Advances both positions by one bucket.
     #[inline]
     fn go_on<R: Release>(&mut self, table: &HashTable<R>, guard: &Guard) {
-        let bucket_at = |place: u64| table.directory.view().bucket(place.reverse_bits());
-        if let Some(place) = self.far {
-            table.directory.prefetch(bucket_at(place));
-            self.far = table.interval_after(place);
+        let bucket_at = |position: u64| table.directory.view().bucket(position.reverse_bits());
+        if let Some(position) = self.far {
+            table.directory.prefetch(bucket_at(position));
+            self.far = table.interval_after(position);
         }
-        if let Some(place) = self.near {
-            if let Some(bucket) = table.directory.bucket(bucket_at(place), guard) {
+        if let Some(position) = self.near {
+            if let Some(bucket) = table.directory.bucket(bucket_at(position), guard) {
                 bucket.prefetch_all_records::<2>();
             }
-            self.near = table.interval_after(place);
+            self.near = table.interval_after(position);
         }
     }
 }
 
 impl<R: Release> HashTable<R> {
-    /// Returns `true` if a walk may continue from the key of this slot. `is_fixed` was read before
-    /// the slot.
+    /// Returns `true` if a walk may continue from the key of this word. `is_fixed` was read before
+    /// the word.
     #[inline]
     fn is_known(word: Word, record: &Record<R>, is_fixed: bool, guard: &Guard) -> bool {
         if word.is_deleted() {
@@ -138,26 +137,30 @@ impl<R: Release> HashTable<R> {
     }
 
     /// Returns the position after `key`, which must be known.
-    pub(super) fn behind<'k>(&self, key: &'k [u8], guard: &Guard) -> Result<Place<'k>, NoSuchKey> {
+    pub(super) fn behind<'k>(
+        &self,
+        key: &'k [u8],
+        guard: &Guard,
+    ) -> Result<Position<'k>, NoSuchKey> {
         let (hash, is_fixed) = (self.seed.hash(key), self.is_fixed());
         let known = self.search(key, hash, guard, |word, record| {
             Self::is_known(word, record, is_fixed, guard).then_some(())
         });
-        known.map(|()| Place::behind(hash, key)).ok_or(NoSuchKey)
+        known.map(|()| Position::behind(hash, key)).ok_or(NoSuchKey)
     }
 
-    /// Returns the first record after `place`.
+    /// Returns the first record after `position`.
     pub(super) fn successor<'g>(
         &'g self,
-        place: Place<'_>,
+        position: Position<'_>,
         guard: &'g Guard,
     ) -> Option<&'g Record<R>> {
-        let mut place = place;
+        let mut position = position;
         loop {
-            let step = self.step(place, guard);
+            let step = self.step(position, guard);
             match (step.first, step.end) {
                 (Some(first), _) => return Some(first),
-                (None, end) => place = Place::At(end?),
+                (None, end) => position = Position::At(end?),
             }
         }
     }
@@ -169,42 +172,44 @@ impl<R: Release> HashTable<R> {
         key: &[u8],
         guard: &'g Guard,
     ) -> Result<Option<&'g Record<R>>, NoSuchKey> {
-        let step = self.step(Place::behind(self.seed.hash(key), key), guard);
+        let step = self.step(Position::behind(self.seed.hash(key), key), guard);
         match (step.is_known, step.first, step.end) {
             (false, _, _) => Err(NoSuchKey),
-            (true, None, Some(end)) => Ok(self.successor(Place::At(end), guard)),
+            (true, None, Some(end)) => Ok(self.successor(Position::At(end), guard)),
             (true, first, _) => Ok(first),
         }
     }
 
-    /// Visits the records after `place` in order until `visit` breaks.
+    /// Visits the records after `position` in order until `visit` breaks.
     pub(super) fn walk<'g>(
         &'g self,
-        place: Place<'_>,
+        position: Position<'_>,
         when: When,
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
     ) {
-        let end = self.walk_until(place, when, guard, visit, &mut || ControlFlow::Continue(()));
+        let end = self.walk_until(position, when, guard, visit, &mut || {
+            ControlFlow::Continue(())
+        });
         debug_assert_eq!(end, None);
     }
 
-    /// Visits the records after `place` in order until `visit` breaks, or `pause`, which is called
-    /// after each bucket; then it returns the position to continue from.
+    /// Visits the records after `position` in order until `visit` breaks, or `pause`, which is
+    /// called after each bucket; then it returns the position to continue from.
     pub(super) fn walk_until<'g>(
         &'g self,
-        place: Place<'_>,
+        position: Position<'_>,
         when: When,
         guard: &'g Guard,
         visit: &mut dyn FnMut(&'g Record<R>) -> ControlFlow<()>,
         pause: &mut dyn FnMut() -> ControlFlow<()>,
     ) -> Option<u64> {
         let mut found = Found::new();
-        let mut place = place;
-        let mut scouts = Scouts::new(self, place.reversed_hash());
+        let mut position = position;
+        let mut scouts = Scouts::new(self, position.reversed_hash());
         loop {
             scouts.go_on(self, guard);
-            let end = self.gather(place, when, guard, &mut found);
+            let end = self.gather(position, when, guard, &mut found);
             for (_, record) in found.drain(..) {
                 if visit(record).is_break() {
                     return None;
@@ -214,7 +219,7 @@ impl<R: Release> HashTable<R> {
             if pause().is_break() {
                 return Some(end);
             }
-            place = Place::At(end);
+            position = Position::At(end);
         }
     }
 
@@ -230,7 +235,7 @@ impl<R: Release> HashTable<R> {
     ) {
         let first = (slot as u64).reverse_bits();
         let last = first | (u64::MAX >> depth_of(slot, slots));
-        self.walk(Place::At(first), When::NOW, guard, &mut |record| {
+        self.walk(Position::At(first), When::NOW, guard, &mut |record| {
             if self.seed.hash(record.key()).reverse_bits() > last {
                 return ControlFlow::Break(());
             }
@@ -242,26 +247,26 @@ impl<R: Release> HashTable<R> {
     /// Returns the start of the interval of the next bucket at this moment; `None` at the end of
     /// the table.
     #[inline]
-    fn interval_after(&self, place: u64) -> Option<u64> {
+    fn interval_after(&self, position: u64) -> Option<u64> {
         let view = self.directory.view();
-        let bucket = view.bucket(place.reverse_bits());
-        (place | (u64::MAX >> view.depth(bucket))).checked_add(1)
+        let bucket = view.bucket(position.reverse_bits());
+        (position | (u64::MAX >> view.depth(bucket))).checked_add(1)
     }
 
-    /// Reads the bucket of `place`, which may be gone, and its records up to the end of the
+    /// Reads the bucket of `position`, which may be gone, and its records up to the end of the
     /// interval; repeats this until none of them has moved meanwhile. As in `search`, only a miss
     /// has to be confirmed. Returns the result of the last attempt, and the start of the next
     /// interval, `None` at the end of the table.
     fn look_at_interval<'g, T>(
         &'g self,
-        place: Place<'_>,
+        position: Position<'_>,
         guard: &'g Guard,
         mut look: impl FnMut(Option<Bucket<'g, R>>, u64) -> T,
     ) -> (T, Option<u64>) {
         loop {
             let view = self.directory.view();
-            let bucket = view.bucket(place.reversed_hash().reverse_bits());
-            let last = place.reversed_hash() | (u64::MAX >> view.depth(bucket));
+            let bucket = view.bucket(position.reversed_hash().reverse_bits());
+            let last = position.reversed_hash() | (u64::MAX >> view.depth(bucket));
             let found = look(self.directory.bucket(bucket, guard), last);
             if self.directory.confirms_bucket(view, bucket) {
                 return (found, last.checked_add(1));
@@ -269,19 +274,19 @@ impl<R: Release> HashTable<R> {
         }
     }
 
-    /// Collects the records from `place` to the end of the interval of its bucket in `found`, in
-    /// order. Returns the start of the next interval, `None` at the end of the table.
+    /// Collects the records from `position` to the end of the interval of its bucket in `found`,
+    /// in order. Returns the start of the next interval, `None` at the end of the table.
     fn gather<'g>(
         &'g self,
-        place: Place<'_>,
+        position: Position<'_>,
         when: When,
         guard: &'g Guard,
         found: &mut Found<'g, R>,
     ) -> Option<u64> {
-        let ((), end) = self.look_at_interval(place, guard, |bucket, last| {
+        let ((), end) = self.look_at_interval(position, guard, |bucket, last| {
             found.clear();
             if let Some(bucket) = bucket {
-                self.collect(bucket, (place, last), when, guard, found);
+                self.collect(bucket, (position, last), when, guard, found);
             }
         });
         if found.len() > 1 {
@@ -289,21 +294,21 @@ impl<R: Release> HashTable<R> {
                 let by_hash = a.0.cmp(&b.0);
                 by_hash.then_with(|| a.1.key().cmp(b.1.key()))
             });
-            // A record that is being moved within its bucket can be met in both places.
+            // A record that is being moved within its bucket can be met twice.
             found.dedup_by(|a, b| a.0 == b.0 && a.1.key() == b.1.key());
         }
         end
     }
 
-    /// Returns the step from `place` at this moment.
-    fn step<'g>(&'g self, place: Place<'_>, guard: &'g Guard) -> Step<'g, R> {
+    /// Returns the step from `position` at this moment.
+    fn step<'g>(&'g self, position: Position<'_>, guard: &'g Guard) -> Step<'g, R> {
         let is_fixed = self.is_fixed();
-        let ((first, is_known), end) = self.look_at_interval(place, guard, |bucket, last| {
+        let ((first, is_known), end) = self.look_at_interval(position, guard, |bucket, last| {
             let (mut first, mut is_known) = (None::<(u64, &Record<R>)>, false);
             let visit = |_, word: Full<'g, R>| {
                 let record = word.record();
                 let reversed = self.seed.hash(record.key()).reverse_bits();
-                match place.order(reversed, record.key()) {
+                match position.order(reversed, record.key()) {
                     Ordering::Greater => {}
                     Ordering::Equal => is_known |= Self::is_known(*word, record, is_fixed, guard),
                     Ordering::Less => {
@@ -332,7 +337,7 @@ impl<R: Release> HashTable<R> {
     fn collect<'g>(
         &'g self,
         bucket: Bucket<'g, R>,
-        (place, last): (Place<'_>, u64),
+        (position, last): (Position<'_>, u64),
         when: When,
         guard: &'g Guard,
         found: &mut Found<'g, R>,
@@ -344,7 +349,7 @@ impl<R: Release> HashTable<R> {
             let record = word.record();
             let reversed = self.seed.hash(record.key()).reverse_bits();
             if reversed <= last
-                && place.order(reversed, record.key()).is_lt()
+                && position.order(reversed, record.key()).is_lt()
                 && let Some(record) = resolve_word(*word, record, when, guard)
             {
                 found.push((reversed, record));

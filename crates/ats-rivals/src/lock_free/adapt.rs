@@ -12,8 +12,8 @@ use ats_sync::count::atomic::Ordering::Relaxed;
 use ats_sync::{Guard, pin};
 
 impl<R: Release> Routes<R> {
-    /// Splits or joins a base node if its statistics demand it. The caller has just put it in its
-    /// place.
+    /// Splits or joins a base node if its statistics demand it. The caller has just put it into
+    /// the tree.
     pub(super) fn adapt<'g>(&'g self, node: &'g Node<R>, guard: &'g Guard) {
         let Node::Base(base) = node else {
             return;

@@ -55,7 +55,7 @@ impl<R: Release> Edit<R> {
         }
     }
 
-    /// Puts a record into a container, in place of the one with the same key if there is one.
+    /// Puts a record into a container. It replaces the one with the same key if there is one.
     pub(super) fn put(&mut self, tree: Tree<'_, R>, record: &Record<R>) -> Link<R> {
         match self.put_below(tree, record) {
             Grown::One(link) => link,
@@ -267,10 +267,10 @@ impl<R: Release> Edit<R> {
         self.replaced.push(tree.link());
     }
 
-    /// Retires the replaced nodes, after the new ones have taken their place in the tree.
+    /// Retires the replaced nodes, after the new ones have replaced them in the tree.
     ///
     /// # Safety
-    /// An exchange by this thread has put the new nodes in place of the old ones (TREAP-2).
+    /// An exchange by this thread has replaced the old nodes by the new ones (TREAP-2).
     pub(super) unsafe fn retire_replaced(mut self, guard: &Guard) {
         // SAFETY: the caller says that an exchange of this thread has taken these nodes out of the
         // tree, so no other thread retires them (TREAP-2).

@@ -63,7 +63,7 @@ impl<R: Release> Routes<R> {
     }
 
     /// Joins a base node with the next one below its parent, unless another thread interferes. The
-    /// caller has just put the base node in its place.
+    /// caller has just put the base node into the tree.
     pub(super) fn join<'g>(&'g self, node: &'g Node<R>, base: &'g Base<R>, guard: &'g Guard) {
         let Some(parent) = self.parent(base, guard).and_then(Node::as_route) else {
             return;
@@ -232,7 +232,7 @@ impl<R: Release> Routes<R> {
     }
 }
 
-/// The place above a route node.
+/// The parent of a route node: the root of the tree, or another route node.
 enum Above<'g, R: Release> {
     Root,
     Route(&'g Node<R>, &'g Route<R>),

@@ -291,8 +291,8 @@ impl<R: Release> Base<R> {
         self.tree
     }
 
-    /// Returns `true` if an update, a split or a join may put another base node in the place of
-    /// this one (LOCK_FREE-1).
+    /// Returns `true` if an update, a split or a join may replace this base node by another
+    /// (LOCK_FREE-1).
     pub(super) fn is_replaceable(&self) -> bool {
         self.part.as_ref().is_none_or(Part::is_over)
     }
@@ -334,7 +334,7 @@ impl<R: Release> Slot<R> {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Puts a node in place of `old`, if that still hangs here. Returns `true` if it did.
+    /// Replaces `old` by `new`, if `old` still hangs here. Returns `true` if it did.
     pub(super) fn exchange(&self, old: *const Node<R>, new: *const Node<R>) -> bool {
         let (old, new) = (old.cast_mut(), new.cast_mut());
         self.0
@@ -342,7 +342,7 @@ impl<R: Release> Slot<R> {
             .is_ok()
     }
 
-    /// Puts a new node in place of `old`, or gives it back if `old` no longer hangs here.
+    /// Replaces `old` by a new node, or gives that back if `old` no longer hangs here.
     pub(super) fn replace<'g>(
         &self,
         old: &Node<R>,

@@ -236,7 +236,7 @@ fn in_pieces(map: &Map) -> Vec<Vec<u8>> {
             .expect("no key is asked for")
         {
             None => return keys,
-            Some(place) => from = WalkFrom::Place(place),
+            Some(position) => from = WalkFrom::Position(position),
         }
     }
 }

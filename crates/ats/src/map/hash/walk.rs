@@ -51,7 +51,7 @@ impl Walk {
         let from = match &self.from {
             From::Start => WalkFrom::Start,
             From::Behind(key) => WalkFrom::Behind(key),
-            From::At(slot) => WalkFrom::Place(*slot),
+            From::At(slot) => WalkFrom::Position(*slot),
             From::End => return,
         };
         let (mut is_full, mut pauses) = (false, 0);

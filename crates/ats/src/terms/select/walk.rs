@@ -356,7 +356,7 @@ fn walk_range<'g, H: Host>(
     };
     let begin = match (&*at, direction) {
         (At::Behind(key), _) => WalkFrom::Behind(key),
-        (At::Between(place), _) => WalkFrom::Place(*place),
+        (At::Between(place), _) => WalkFrom::Position(*place),
         (_, Direction::Up) if query.is_ordered() => WalkFrom::Key(from),
         (_, Direction::Down) if query.is_ordered() => to.map_or(WalkFrom::Start, WalkFrom::Behind),
         _ => WalkFrom::Start,

@@ -277,7 +277,7 @@ impl<H: Host> TableRecords<H> for ByteStore<H> {
             Direction::Down => (&mut key_range.high, true),
         };
         *end = match walk.from {
-            WalkFrom::Start | WalkFrom::Place(_) => None,
+            WalkFrom::Start | WalkFrom::Position(_) => None,
             WalkFrom::Key(key) if !is_beyond => Some(key),
             WalkFrom::Known(key) | WalkFrom::Behind(key) if is_beyond => Some(key),
             WalkFrom::Key(key) | WalkFrom::Known(key) | WalkFrom::Behind(key) => {
