@@ -1,4 +1,4 @@
-//! Ranges and places: temperatures with keys `{Station, Day}` in an ordered set.
+//! Ranges and ranks: temperatures with keys `{Station, Day}` in an ordered set.
 //!
 //! Keys that begin with the same elements are neighbours, so a station is a range, and so is a
 //! sequence of its days. Reading a range takes O(log n) and the time for its objects.
@@ -17,7 +17,7 @@ fn key_bytes(table: &Table<TermHost>, station: &str, day: i64) -> Vec<u8> {
 /// The objects of a range.
 fn objects(table: &Table<TermHost>, range: KeyRange<'_>) -> Result<Vec<Term>, Error> {
     let (guard, mut objects) = (ats::terms::pin(), Vec::new());
-    // The first object is found by its place, and the others are behind it.
+    // The first object is found by its rank, and the others are behind it.
     let Some((first, _)) = table.nth(range, Direction::Up, 0, &guard)? else {
         return Ok(objects);
     };
@@ -64,7 +64,7 @@ fn main() -> Result<(), Error> {
     };
     assert_eq!(objects(&table, oslo)?.len(), 100);
 
-    // Places, in both directions: the rank of a key is the number of keys below it.
+    // Ranks, in both directions: the rank of a key is the number of keys below it.
     let guard = ats::terms::pin();
     let found = table.nth(oslo, Direction::Down, 0, &guard)?;
     let last = found.map(|(found, _)| found.to_terms());

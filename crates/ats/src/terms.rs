@@ -35,11 +35,11 @@
 //! | remove | [`delete`](Table::delete), [`delete_object`](Table::delete_object), [`clear`](Table::clear) |
 //! | remove and get | [`take`](Table::take), [`take_end`](Table::take_end), [`take_all`](Table::take_all) |
 //! | walk | [`first`](Table::first), [`next`](Table::next), [`scan`](Table::scan); [`fix`](Table::fix) |
-//! | find by place, count a range | [`nth`](Table::nth), [`count`](Table::count), [`skip`](Table::skip) |
+//! | find by rank, count a range | [`nth`](Table::nth), [`count`](Table::count), [`skip`](Table::skip) |
 //! | run a match specification | [`select`](Table::select) and the module [`select`](mod@select) |
 //!
 //! The examples `cache`, `queue` and `ranges` of the crate are a cache that threads share, a queue
-//! with priorities, and ranges and places.
+//! with priorities, and ranges and ranks.
 //!
 //! # Types of tables
 //! | [type](TableType) | the same key | objects of a key | order |
@@ -71,7 +71,7 @@
 //! - **Taking.** Of several threads that take the same object exactly one gets it.
 //! - **All objects.** [`clear`](Table::clear) and [`take_all`](Table::take_all) happen at one
 //!   moment for every reader and writer.
-//! - **Sizes.** [`len`](Table::len) is exact at some moment during the call. Places and counts of
+//! - **Sizes.** [`len`](Table::len) is exact at some moment during the call. Ranks and counts of
 //!   ranges are exact when no thread writes.
 //!
 //! # Complexity
@@ -185,7 +185,7 @@ pub use operations::counter::CounterOp;
 pub use operations::delete::Taken;
 pub use operations::insert::ExistingKey;
 pub use operations::merge::{Locking, MergedValue, Merging};
-pub use operations::places::Passage;
+pub use operations::order_statistics::Passage;
 pub use operations::walk::NextKey;
 pub use read_point::TableReadPoint;
 pub use snapshot::Snapshot;

@@ -11,7 +11,7 @@ use ats_mem::{CaTree, End, Plain, Provided, ReadPoint, Record, When};
 use std::fmt;
 use std::iter::FusedIterator;
 use std::marker::PhantomData;
-use walk::{Place, Walk, pass};
+use walk::{Passed, Walk, pass};
 
 /// A concurrent map in the order of its keys.
 ///
@@ -164,8 +164,8 @@ impl<K: Key, V: Value> OrderedMap<K, V> {
 
 fn count<K: Key, V: Value>(records: &RecordsOfMap<K, V>, bounds: &ByteBounds, when: When) -> usize {
     match pass(records.store(), bounds, when, usize::MAX, |_| ()) {
-        Place::All(count) => count,
-        Place::At(()) => usize::MAX,
+        Passed::All(count) => count,
+        Passed::At(()) => usize::MAX,
     }
 }
 
@@ -180,8 +180,8 @@ fn nth<K: Key, V: Value>(
         (record.key().to_vec(), value.to_vec())
     };
     match pass(records.store(), bounds, when, rank, copy) {
-        Place::At((key, value)) => Some((decode_key(&key), decode_value(&value))),
-        Place::All(_) => None,
+        Passed::At((key, value)) => Some((decode_key(&key), decode_value(&value))),
+        Passed::All(_) => None,
     }
 }
 

@@ -8,6 +8,6 @@ pub(crate) mod insert;
 mod lookup;
 mod many;
 pub(crate) mod merge;
-pub(crate) mod places;
+pub(crate) mod order_statistics;
 mod several_keys;
 pub(crate) mod walk;

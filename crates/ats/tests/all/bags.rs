@@ -75,7 +75,7 @@ enum Op {
     InsertMany([i64; 2], std::ops::Range<i64>),
     InsertManyNew([i64; 2], std::ops::Range<i64>),
     DeleteObjects(i64, std::ops::Range<i64>),
-    /// Deletes present objects, from a place on.
+    /// Deletes present objects, from a position on.
     DeletePresent(i64, usize, usize),
     Take(i64),
     Clear,

@@ -52,7 +52,7 @@ fn value() -> BoxedStrategy<Term> {
     .boxed()
 }
 
-/// Generates mostly objects with a key in both places where the tables look for it.
+/// Generates mostly objects with a key as both elements in which the tables look for it.
 fn object() -> BoxedStrategy<Term> {
     let tuple = |parts| Term::Tuple(Tuple::new(parts));
     prop_oneof![

@@ -119,7 +119,7 @@ impl Walk {
 }
 
 /// The result of skipping records: the number of all records in the range, or the next record.
-pub(super) enum Place<T> {
+pub(super) enum Passed<T> {
     All(usize),
     At(T),
 }
@@ -137,7 +137,7 @@ pub(super) fn pass<T>(
     when: When,
     most: usize,
     show: impl FnOnce(&Record<Plain>) -> T,
-) -> Place<T> {
+) -> Passed<T> {
     if !when.is_now() {
         return pass_records(store.keep().store(), bounds, when, most, show);
     }
@@ -147,8 +147,8 @@ pub(super) fn pass<T>(
             .get(&guard)
             .skip_at_once(range, Direction::Up, most, &guard);
         match skipped {
-            Some(Skipped::At(record, _)) => return Place::At(show(record)),
-            Some(Skipped::All(skipped)) => return Place::All(skipped),
+            Some(Skipped::At(record, _)) => return Passed::At(show(record)),
+            Some(Skipped::All(skipped)) => return Passed::All(skipped),
             Some(Skipped::Paused { .. }) | None => {}
         }
         drop(guard);
@@ -156,10 +156,10 @@ pub(super) fn pass<T>(
     }
     let kept = store.keep();
     let read_point = begin(kept.store());
-    let place = pass_records(kept.store(), bounds, read_point.when(), most, show);
+    let passed = pass_records(kept.store(), bounds, read_point.when(), most, show);
     kept.store().end(read_point);
     store.reclaim();
-    place
+    passed
 }
 
 /// Skips records of a moment one by one, since the counts of nodes are current.
@@ -169,7 +169,7 @@ fn pass_records<T>(
     when: When,
     most: usize,
     show: impl FnOnce(&Record<Plain>) -> T,
-) -> Place<T> {
+) -> Passed<T> {
     let KeyRange { low, high } = bounds.as_range();
     let mut low = low.unwrap_or_default().to_vec();
     let mut passed = 0;
@@ -196,9 +196,9 @@ fn pass_records<T>(
         });
         debug_assert_eq!(walked, Ok(()), "any key will do");
         match found {
-            Some(record) => return Place::At(show(record)),
+            Some(record) => return Passed::At(show(record)),
             None if is_paused => {}
-            None => return Place::All(passed),
+            None => return Passed::All(passed),
         }
     }
 }

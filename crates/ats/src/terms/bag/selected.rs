@@ -12,8 +12,8 @@ use ats_term::image::{Host, Object};
 
 /// The objects that may be changed, and the number of changed objects.
 pub(crate) struct Selected<'a> {
-    /// The places of the objects, ascending: their positions, or the number of objects before each;
-    /// `None` means all objects.
+    /// The positions of the objects, ascending; `None` means all objects. The position of an object
+    /// of a list is the number of objects before it.
     pub(crate) among: Option<&'a [u64]>,
     /// The number of changed objects, which the call sets.
     pub(crate) changed: &'a mut usize,
@@ -40,9 +40,9 @@ pub(crate) trait Replace<H: Host> {
 }
 
 impl Rules {
-    /// Removes the unwanted objects of a key; with `among`, only objects at these places. Sets
-    /// `deleted` to the places of the removed objects in `current`. Places are positions, or the
-    /// number of objects before each, ascending.
+    /// Removes the unwanted objects of a key; with `among`, only objects at these positions. Sets
+    /// `deleted` to the positions of the removed objects in `current`. Positions ascend, and are
+    /// those of [`Selected::among`].
     ///
     /// # Safety
     /// The contract of [`insert`](Rules::insert) holds.
@@ -97,7 +97,7 @@ impl Rules {
         buffers: &mut Buffers<H>,
     ) -> Decided<H> {
         let (mut before, mut is_over, mut among) = (0, false, None);
-        let place;
+        let position;
         match (Objects::of(current), end) {
             (Objects::List(_), End::First) => {}
             (Objects::List(objects), End::Last) => before = objects.iter().count() - 1,
@@ -106,8 +106,8 @@ impl Rules {
                     End::First => large.iter_from(0).next(),
                     End::Last => large.iter_before(u64::MAX).next(),
                 };
-                place = [outermost.expect("no large bag is empty").0];
-                among = Some(&place[..]);
+                position = [outermost.expect("no large bag is empty").0];
+                among = Some(&position[..]);
             }
         }
         let mut is_unwanted = |_: Object<'_, H>| match before.checked_sub(1) {
@@ -177,8 +177,8 @@ impl Rules {
         }
     }
 
-    /// Replaces objects of a key, which keep their places. Only tables that may hold equal objects
-    /// call this.
+    /// Replaces objects of a key, which keep their positions. Only tables that may hold equal
+    /// objects call this.
     ///
     /// # Safety
     /// The contract of [`insert`](Rules::insert) holds.

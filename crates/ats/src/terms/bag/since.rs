@@ -8,13 +8,13 @@ use crate::terms::value::Rec;
 use ats_term::image::{Host, Object, ObjectList, Stored, image_eq};
 
 impl Rules {
-    /// Returns the places of the objects of `current` that `then`, the record of the key at an
-    /// earlier moment, contains, too. A place is the position of an object, or the number of
-    /// objects before it; places ascend. If `then` is a large bag, only its objects at `positions`
+    /// Returns the positions of the objects of `current` that `then`, the record of the key at an
+    /// earlier moment, contains, too, in ascending order. The position of an object of a list is
+    /// the number of objects before it. If `then` is a large bag, only its objects at `positions`
     /// are looked up. Of equal objects, as many are returned as both records have.
     ///
     /// Called in the decision about `current` (LARGE-1).
-    pub(crate) fn places_since<H: Host>(
+    pub(crate) fn positions_since<H: Host>(
         self,
         then: &Rec<H>,
         positions: Option<&[u64]>,
@@ -22,7 +22,7 @@ impl Rules {
         buffers: &mut Buffers<H>,
     ) -> Vec<u64> {
         let positions = positions.unwrap_or_default().iter().copied();
-        let mut places: Vec<u64> = match (Objects::of(then), Objects::of(current)) {
+        let mut found: Vec<u64> = match (Objects::of(then), Objects::of(current)) {
             (Objects::Large(then), Objects::Large(now)) => {
                 let is_there = |position: &u64| {
                     let (then, now) = (then.stored(*position), now.stored(*position));
@@ -33,32 +33,32 @@ impl Rules {
             }
             (Objects::Large(then), Objects::List(now)) => {
                 let wanted = positions.filter_map(|position| then.stored(position));
-                self.places_in_list(wanted, now, buffers)
+                self.positions_in_list(wanted, now, buffers)
             }
             (Objects::List(then), Objects::List(now)) => {
-                self.places_in_list(then.iter(), now, buffers)
+                self.positions_in_list(then.iter(), now, buffers)
             }
             (Objects::List(then), Objects::Large(now)) => {
-                let (mut places, mut unpacked) = (Vec::new(), UnpackBuffer::new());
+                let (mut found, mut unpacked) = (Vec::new(), UnpackBuffer::new());
                 let mut draft = now.draft(self, buffers);
                 for wanted in then {
                     let object = unpacked.object(wanted);
                     let hash = draft.hash(object);
-                    let place = draft
+                    let position = draft
                         .equal(hash, object)
-                        .find(|place| !places.contains(place));
-                    places.extend(place);
+                        .find(|position| !found.contains(position));
+                    found.extend(position);
                 }
-                places
+                found
             }
         };
-        places.sort_unstable();
-        places
+        found.sort_unstable();
+        found
     }
 
-    /// Returns the places of objects in a list. Objects keep their order unless they are removed,
-    /// so each search begins behind the previous result.
-    fn places_in_list<'o, H: Host>(
+    /// Returns the positions of objects in a list. Objects keep their order unless they are
+    /// removed, so each search begins behind the previous result.
+    fn positions_in_list<'o, H: Host>(
         self,
         wanted: impl Iterator<Item = Stored<'o, H>>,
         now: ObjectList<'_, H>,
@@ -66,17 +66,17 @@ impl Rules {
     ) -> Vec<u64> {
         let now: Vec<_> = now.iter().collect();
         let (mut is_taken, mut next) = (vec![false; now.len()], 0);
-        let mut places = Vec::new();
+        let mut found = Vec::new();
         for wanted in wanted {
             let mut all = (next..now.len()).chain(0..next);
-            let place = all.find(|at| !is_taken[*at] && self.are_equal(wanted, now[*at], buffers));
-            if let Some(at) = place {
+            let first = all.find(|at| !is_taken[*at] && self.are_equal(wanted, now[*at], buffers));
+            if let Some(at) = first {
                 is_taken[at] = true;
                 next = at + 1;
-                places.push(at as u64);
+                found.push(at as u64);
             }
         }
-        places
+        found
     }
 
     fn are_equal<H: Host>(

@@ -156,8 +156,8 @@ impl<H: Host> Table<H> {
         let (mut few, all): ([&[u8]; FEW], Vec<&[u8]>);
         let keys: &[&[u8]] = if groups.len() <= FEW {
             few = [&[]; FEW];
-            for (place, group) in few.iter_mut().zip(&*groups) {
-                *place = key_of(group);
+            for (key, group) in few.iter_mut().zip(&*groups) {
+                *key = key_of(group);
             }
             &few[..groups.len()]
         } else {

@@ -166,16 +166,16 @@ impl<H: Host> Table<H> {
         if merge.has_short_forms() {
             spell_out(merge, self.zeros, &mut work.second, &mut work.third, most)?;
         }
-        let place = Place { index, merge };
+        let element_merge = ElementMerge { index, merge };
         // A store of bytes returns a new record at each read, so records cannot be compared.
         if locking == Locking::AfterMerging && !self.has_byte_store {
             for _ in 0..ATTEMPTS {
-                if let Some(result) = self.merge_and_exchange(place, work, &read) {
+                if let Some(result) = self.merge_and_exchange(element_merge, work, &read) {
                     return result;
                 }
             }
         }
-        self.merge_as_image(place, default, work, read)
+        self.merge_as_image(element_merge, default, work, read)
     }
 
     /// Merges the operand, which follows the key in `work.second`, into the object of the key
@@ -184,7 +184,7 @@ impl<H: Host> Table<H> {
     /// lock.
     fn merge_and_exchange<T: HostTerm<Host = H>, R>(
         &self,
-        place: Place<'_>,
+        element_merge: ElementMerge<'_>,
         work: &mut Room<T>,
         read: &impl Fn(MergedValue<'_, H>) -> R,
     ) -> Option<Result<R, Error>> {
@@ -209,7 +209,7 @@ impl<H: Host> Table<H> {
         }
         let mut making = Making {
             table: self,
-            place,
+            element_merge,
             key: &key[..],
             packer,
             most: *words_left,
@@ -267,7 +267,7 @@ impl<H: Host> Table<H> {
     /// Merges the operand, which follows the key in `work.second`.
     fn merge_as_image<T: HostTerm<Host = H>, R>(
         &self,
-        place: Place<'_>,
+        element_merge: ElementMerge<'_>,
         default: Option<T>,
         work: &mut Room<T>,
         read: impl Fn(MergedValue<'_, H>) -> R,
@@ -286,11 +286,11 @@ impl<H: Host> Table<H> {
         let mut result = Err(Error::BadKey);
         let begins_alone = is_long_change(0, key)
             || second.object().len_words() > SHORT_WORDS
-            || place.is_long_with(second.object().element(1));
+            || element_merge.is_long_with(second.object().element(1));
         let most = *words_left;
         let mut making = Making {
             table: self,
-            place,
+            element_merge,
             key: &key[..],
             packer,
             most,
@@ -329,9 +329,9 @@ impl<H: Host> Table<H> {
                         result
                     }),
                 // The pair is the object.
-                (None, None) if self.key_index == 0 && place.index == 1 => {
+                (None, None) if self.key_index == 0 && element_merge.index == 1 => {
                     let value = second.object().element(1);
-                    let (is_absent, result) = (place.merge.is_absent(value), read(value));
+                    let (is_absent, result) = (element_merge.merge.is_absent(value), read(value));
                     if !is_absent {
                         made = Change::Put(self.record(key, second.take(), making.packer));
                     }
@@ -373,13 +373,13 @@ const ATTEMPTS: usize = 3;
 
 /// An element of an object, and the merge that applies to it.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct ElementMerge<'a> {
     /// The index of the element, from 0.
     index: usize,
     merge: &'a Merge,
 }
 
-impl Place<'_> {
+impl ElementMerge<'_> {
     /// Returns `true` if a merge with this value may take long.
     fn is_long_with<H: Host>(&self, value: ImageRef<'_, H>) -> bool {
         (self.merge.is_of_collections() || self.merge.needs_comparison())
@@ -390,7 +390,7 @@ impl Place<'_> {
 /// A builder of objects with a merged element.
 struct Making<'a, H: Host> {
     table: &'a Table<H>,
-    place: Place<'a>,
+    element_merge: ElementMerge<'a>,
     key: &'a [u8],
     packer: &'a mut Packer,
     /// Maximum number of words of an object.
@@ -437,9 +437,9 @@ impl<H: Host> Making<'_, H> {
         made: &mut MadeChange<H>,
         read: &mut dyn FnMut(ImageRef<'_, H>) -> R,
     ) -> Result<R, Error> {
-        let (Place { index, merge }, zeros) = (self.place, self.table.zeros);
+        let (ElementMerge { index, merge }, zeros) = (self.element_merge, self.table.zeros);
         let earlier = element(object, index)?;
-        if self.under_lock && self.place.is_long_with(earlier) {
+        if self.under_lock && self.element_merge.is_long_with(earlier) {
             return Err(Error::TooLarge);
         }
         let merged = merge.merge(earlier, pair.element(1), zeros)?;

@@ -171,8 +171,8 @@ impl<H: Host> Table<H> {
 
     /// Visits the keys of slot `index`, from 0. The slots divide the table: each object is in one
     /// slot, and an object that stays in a fixed table stays in its slot. In an `ordered_set` slot
-    /// `index` is the object at that place; see [`nth`](Table::nth). In an ordered bag the objects
-    /// of a key are in the slot of the place of the oldest object.
+    /// `index` is the object of that rank; see [`nth`](Table::nth). In an ordered bag the objects
+    /// of a key are in the slot of the rank of the oldest object.
     ///
     /// # Errors
     /// [`Error::Storage`] if a store of bytes cannot read.

@@ -361,7 +361,7 @@ impl<H: Host> Table<H> {
             return Ok(changed);
         }
         let positions = candidate.positions.as_deref();
-        let (mut places, mut is_ascending) = (Vec::new(), false);
+        let (mut removed, mut is_ascending) = (Vec::new(), false);
         store.update_bag_by(key, by, guard, &mut |current| {
             let Some(current) = current else {
                 return bag::keep();
@@ -370,7 +370,7 @@ impl<H: Host> Table<H> {
             let since;
             let mut among = positions;
             if by.is_some() && !candidate.is_in(current) {
-                since = rules.places_since(candidate.record, positions, current, bag);
+                since = rules.positions_since(candidate.record, positions, current, bag);
                 (among, is_ascending) = (Some(&since[..]), true);
             } else if !LookupResult::new(current).is_large() {
                 (among, is_ascending) = (None, true);
@@ -381,8 +381,8 @@ impl<H: Host> Table<H> {
                 Action::Delete => unsafe {
                     gone = Some(current);
                     let mut is_unwanted = |object: Object<'_, H>| rerun.is_true(object);
-                    let (is_unwanted, places) = (&mut is_unwanted, &mut places);
-                    rules.delete_selected(key, current, among, is_unwanted, places, bag)
+                    let (is_unwanted, removed) = (&mut is_unwanted, &mut removed);
+                    rules.delete_selected(key, current, among, is_unwanted, removed, bag)
                 },
                 // SAFETY: this closure is the decision of `update_bag`, gets `current` from it, and
                 // returns the result (LARGE-1).
@@ -396,13 +396,13 @@ impl<H: Host> Table<H> {
             }
         })?;
         if let Some(before) = gone {
-            changed = places.len();
+            changed = removed.len();
             // The positions of a candidate are already in the order of the walk.
             let is_ascending = is_ascending || positions.is_none();
             if is_ascending && query.direction(cursor) == Direction::Down {
-                places.reverse();
+                removed.reverse();
             }
-            Rules::visit_deleted(before, &places, unpacked, deleted);
+            Rules::visit_deleted(before, &removed, unpacked, deleted);
         }
         Ok(changed)
     }

@@ -32,7 +32,7 @@ pub struct Slice {
 
 /// The approximate time of a slice.
 const TIME: Duration = Duration::from_micros(400);
-/// Number of keys, objects or empty places between two checks of the clock.
+/// Number of keys, objects or empty buckets between two checks of the clock.
 const LOOK: u32 = 16;
 /// Number of words of an object that cause about as much work as another object.
 const WORDS: usize = 64;
@@ -54,7 +54,7 @@ impl Slice {
     }
 
     /// Returns a slice that is over after `ticks` units of work, independent of the time: a key, an
-    /// object or an empty place is one unit. Tests use it to check that results do not depend on
+    /// object or an empty bucket is one unit. Tests use it to check that results do not depend on
     /// the ends of slices.
     #[cfg(feature = "forcing")]
     #[must_use]
@@ -356,7 +356,7 @@ fn walk_range<'g, H: Host>(
     };
     let begin = match (&*at, direction) {
         (At::Behind(key), _) => WalkFrom::Behind(key),
-        (At::Between(place), _) => WalkFrom::Position(*place),
+        (At::Between(position), _) => WalkFrom::Position(*position),
         (_, Direction::Up) if query.is_ordered() => WalkFrom::Key(from),
         (_, Direction::Down) if query.is_ordered() => to.map_or(WalkFrom::Start, WalkFrom::Behind),
         _ => WalkFrom::Start,
@@ -387,7 +387,7 @@ fn walk_range<'g, H: Host>(
             *at = At::Within(record.key().to_vec(), position);
         }
         (Some((record, _)), _) => *at = At::Behind(record.key().to_vec()),
-        (None, Some(place)) => *at = At::Between(place),
+        (None, Some(position)) => *at = At::Between(position),
         (None, None) => {
             cursor.advance();
             return Ok(Walked::Through);

@@ -23,7 +23,7 @@ pub(crate) type Visit<'a, 'g, H> = dyn FnMut(&'g Rec<H>) -> ControlFlow<()> + 'a
 pub(crate) type Decide<'a, 'g, H> = dyn FnMut(Option<&'g Rec<H>>) -> Change<Values<H>> + 'a;
 /// The result of a step from a key.
 pub(crate) type StepTo<'g, H> = Result<Option<Neighbour<'g, Values<H>>>, NoSuchKey>;
-/// The place at which a walk has paused, if it has.
+/// The position at which a walk has paused, if it has.
 pub(crate) type Walked = Result<Option<u64>, NoSuchKey>;
 
 /// The records of a table.
@@ -93,7 +93,7 @@ pub(crate) trait TableRecords<H: Host>: Send + Sync {
         self.update_by(key, None, guard, decide)
     }
 
-    /// Puts a record of a key, in place of any current one.
+    /// Puts a record of a key, which replaces any current one.
     #[inline]
     fn put(&self, key: &[u8], record: RecordBox<Values<H>>, guard: &Guard) -> Result<(), Error> {
         let mut record = Some(record);

@@ -72,7 +72,7 @@ impl OnDisk {
         self.read(|store| read(store.bags().expect("it is that of a bag")))
     }
 
-    /// Does the work of the background threads, so that it happens at the same places in each run.
+    /// Does the work of the background threads, so that it happens at the same points of each run.
     fn work(&self) {
         let changes = self.changes.fetch_add(1, Ordering::Relaxed);
         let flushed = self.open(|open| match changes % 20 {

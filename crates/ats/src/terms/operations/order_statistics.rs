@@ -1,7 +1,7 @@
-//! Objects by their place in the order of the keys.
+//! Objects by their rank, the number of objects before them in the order of the keys.
 //!
-//! A tree whose nodes know the number of their objects finds a place, as of one moment, in
-//! microseconds. So a call first tries to find the place [at once](ats_mem::Records::skip_at_once).
+//! A tree whose nodes know the number of their objects finds a rank, as of one moment, in
+//! microseconds. So a call first tries to find the rank [at once](ats_mem::Records::skip_at_once).
 //! If counts are missing, the call has the tree count, in slices, which change only the counts, and
 //! tries again. Writers may invalidate counts as fast as they are made, and lists may be in
 //! progress all the time. Then the call begins a query and walks over the objects of its moment.
@@ -179,7 +179,7 @@ impl<H: Host> Table<H> {
         )
     }
 
-    /// Returns the object at a place of a range, from 0, counted upwards or downwards:
+    /// Returns the object of a rank in a range, from 0, counted upwards or downwards:
     /// [`skip`](Table::skip) without pauses. The object is the [`nth`](LookupResult::nth) of its
     /// key, where n is the number that is returned with it.
     ///
@@ -204,7 +204,7 @@ impl<H: Host> Table<H> {
         &'g self,
         key_range: KeyRange<'_>,
         direction: Direction,
-        place: usize,
+        rank: usize,
         guard: &'g Guard,
     ) -> Result<Option<(LookupResult<'g, H>, usize)>, Error> {
         let go_on = &mut || ControlFlow::Continue(());
@@ -212,7 +212,7 @@ impl<H: Host> Table<H> {
             match self.skip(
                 key_range,
                 direction,
-                place,
+                rank,
                 &mut Passage::new(),
                 guard,
                 go_on,

@@ -1,4 +1,4 @@
-//! Tests of places in ordered tables. Objects are counted, even if a key has several.
+//! Tests of ranks in ordered tables. Objects are counted, even if a key has several.
 
 use crate::common::{ALL_TYPES, TermTable, everything, patiently, portable};
 use ats::terms::Direction::{Down, Up};
@@ -37,8 +37,8 @@ fn term(
     builder.finish(built).expect("a term")
 }
 
-/// Compares counts and places in the range between two keys with the results of a walk.
-fn check(table: &TermTable, low: i64, high: i64, places: impl Iterator<Item = usize>) {
+/// Compares counts and ranks in the range between two keys with the results of a walk.
+fn check(table: &TermTable, low: i64, high: i64, ranks: impl Iterator<Item = usize>) {
     let (low_bytes, high_bytes) = (bytes_of(table, low), bytes_of(table, high));
     let range = KeyRange {
         low: Some(&low_bytes),
@@ -47,13 +47,13 @@ fn check(table: &TermTable, low: i64, high: i64, places: impl Iterator<Item = us
     let mut inside = everything(table);
     inside.retain(|object| (low..high).contains(&key_of(object)));
     assert_eq!(table.count(range), Ok(inside.len()));
-    for place in places {
+    for rank in ranks {
         let guard = ats::terms::pin();
         for direction in [Up, Down] {
-            let at = table.nth(range, direction, place, &guard).expect("there");
+            let at = table.nth(range, direction, rank, &guard).expect("there");
             let expected = match direction {
-                Up => inside.get(place),
-                Down => inside.iter().nth_back(place),
+                Up => inside.get(rank),
+                Down => inside.iter().nth_back(rank),
             };
             assert_eq!(at.map(|at| term(at, direction)).as_ref(), expected);
         }
@@ -96,7 +96,7 @@ fn write(table: &TermTable, numbers: &mut Rng) {
 }
 
 #[test]
-fn places_are_those_of_a_list() {
+fn ranks_are_those_of_a_list() {
     for kind in ordered_types() {
         for (table, writes) in [(TermTable::new(kind, 1), 3_000), (portable(kind, 1), 600)] {
             table.force_adaptation(3, 8);
@@ -105,9 +105,9 @@ fn places_are_those_of_a_list() {
                 write(&table, &mut numbers);
                 if turn % 200 == 0 {
                     let (low, high) = (numbers.i64(..KEYS), numbers.i64(..KEYS));
-                    let places = [0, 1, numbers.usize(..50), numbers.usize(..5_000)];
-                    check(&table, low, high, places.into_iter());
-                    check(&table, 0, KEYS, places.into_iter());
+                    let ranks = [0, 1, numbers.usize(..50), numbers.usize(..5_000)];
+                    check(&table, low, high, ranks.into_iter());
+                    check(&table, 0, KEYS, ranks.into_iter());
                 }
             }
             check(&table, 0, 3, 0..20);
@@ -117,7 +117,7 @@ fn places_are_those_of_a_list() {
 
 /// Counts are exact after concurrent writers, and a concurrent thread that counts, have finished.
 #[test]
-fn places_are_exact_after_writers_beside_each_other() {
+fn ranks_are_exact_after_writers_beside_each_other() {
     for kind in ordered_types() {
         let table = TermTable::new(kind, 1);
         table.force_adaptation(3, 8);
@@ -143,7 +143,7 @@ fn places_are_exact_after_writers_beside_each_other() {
 }
 
 #[test]
-fn tables_without_order_have_no_places() {
+fn tables_without_order_have_no_ranks() {
     for kind in ALL_TYPES.into_iter().filter(|kind| !kind.is_ordered()) {
         let table = TermTable::new(kind, 1);
         assert_eq!(table.count(KeyRange::default()), Err(Error::TableType));
