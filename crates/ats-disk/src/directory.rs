@@ -152,7 +152,7 @@ pub(crate) fn copy_file(from: &dyn Directory, to: &dyn Directory, name: &str) ->
     to.sync()
 }
 
-/// Puts a file in the place of another one, or of none. It is there completely or not at all, also
+/// Writes a file, which replaces any file of that name. It is there completely or not at all, also
 /// after a crash, and durable when this returns. It is written under its name with `.new` behind it
 /// first.
 pub(crate) fn replace_file(

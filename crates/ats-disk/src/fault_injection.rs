@@ -34,7 +34,7 @@ thread_local! {
     static INJECTED: Cell<Option<InjectedFault>> = const { Cell::new(None) };
 }
 
-/// Injects a fault into the work of this thread, in place of the previous one.
+/// Injects a fault into the work of this thread. It replaces the previous one.
 #[cfg(feature = "fault-injection")]
 pub fn inject(fault: Option<InjectedFault>) {
     INJECTED.set(fault);

@@ -163,7 +163,7 @@ impl Files {
         }
     }
 
-    /// Puts a run in the place of others, or of a memtable, for readers that come from now on. The
+    /// Replaces other runs, or a memtable, by a run, for readers that come from now on. The
     /// manifest says so already.
     pub(crate) fn exchange(
         &self,

@@ -102,7 +102,7 @@ pub trait Directory: Send + Sync {
         self.open(name)
     }
 
-    /// Gives a file another name, in place of the file that has this name.
+    /// Gives a file another name. It replaces any file that has this name.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
 
     /// Removes a file. It can be read as long as it is open.

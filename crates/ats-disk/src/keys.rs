@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 /// Returns the number of bytes that two keys have in common at their beginning.
 ///
-/// Keys are short. For them this, in place, is several times as fast as a call of the function of
+/// Keys are short. For them this, inlined, is several times as fast as a call of the function of
 /// the C library for long memory.
 #[inline]
 pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {

@@ -223,7 +223,7 @@ mod memtable;
 pub mod offline;
 mod operator_id;
 mod options;
-mod place;
+mod paths;
 mod pool;
 mod progress;
 mod range_deletes;

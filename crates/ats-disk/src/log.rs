@@ -6,7 +6,7 @@
 //! spoilt. So each record has
 //!
 //! - a checksum of its head and one of its payload, both of which depend on the store, the file and
-//!   the offset: a record of another place does not pass;
+//!   the offset: a record of another file or offset does not pass;
 //! - the checksum of the record before: remains of an earlier, failed write behind the end do not
 //!   pass for a continuation;
 //! - the position up to which the logs were known to be durable when it was written. A bad record

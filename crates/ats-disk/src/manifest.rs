@@ -3,7 +3,7 @@
 //! It is a log of edits, each synced before anything relies on it: a file is complete and durable
 //! before an edit names it, and is removed after the edit that forgets it. With the first edit
 //! after the store was opened, and when the log has become long, a new one with the whole state as
-//! its first record is put in its place by a rename.
+//! its first record replaces it by a rename.
 
 mod contents;
 mod edit;

@@ -1,7 +1,7 @@
 //! Medians: bounds that divide the records of a range in two parts of about the same size.
 //!
 //! They let a caller that knows the order of the keys only by a function of the program find a
-//! place: the function is asked about the first record from the median on, and the half that is
+//! position: the function is asked about the first record from the median on, and the half that is
 //! left has another median. A separator of an index is no key, but a bound; so the index alone
 //! tells the median, and no block is read for it until the range lies within one.
 

@@ -32,7 +32,7 @@ mod temporary;
 mod verify;
 mod whole;
 
-pub use crate::place::enclosing_store;
+pub use crate::paths::enclosing_store;
 pub use salvage::{KeepOperands, Salvage, Salvaged, SalvagedRecord, salvage};
 pub use survey::{FileSurvey, JournalSurvey, RunSurvey, Survey};
 pub use temporary::{TEMPORARY_PREFIX, Temporary, sweep_beside};

@@ -1,4 +1,4 @@
-//! Places of stores in the file system.
+//! Paths of stores in the file system.
 
 use crate::fs::FileSystem;
 use crate::manifest::Manifest;

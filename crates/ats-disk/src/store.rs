@@ -16,7 +16,7 @@ use crate::fs::Sharing;
 use crate::ids::Seq;
 use crate::key_bounds::{HalfOpen, KeyBounds};
 use crate::options::{Durability, Options};
-use crate::place::enclosing_store;
+use crate::paths::enclosing_store;
 use crate::progress::{OnProgress, Progress};
 use crate::read::{self, LendingScan, Scan, Snapshot};
 use crate::state::State;
@@ -165,7 +165,7 @@ impl DiskStore {
         })
     }
 
-    /// Puts a file beside those of the store, in the place of another one or of none: completely or
+    /// Writes a file beside those of the store, which replaces any file of that name: completely or
     /// not at all, also after a crash. It is durable when this returns. Its name must be none that
     /// a [`StoreDirectory`] keeps for the store.
     ///

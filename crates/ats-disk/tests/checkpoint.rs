@@ -47,7 +47,7 @@ struct Made {
 }
 
 /// Returns a directory for a checkpoint: in the same file system or in another one.
-fn place(random: &mut Random, number: usize) -> PathBuf {
+fn target(random: &mut Random, number: usize) -> PathBuf {
     if random.one_in(3) {
         Path::new(OTHER_DISK).join(number.to_string())
     } else {
@@ -235,7 +235,7 @@ fn explore(seed: u64) -> Result<u64, String> {
     for (number, operation) in history.iter().enumerate() {
         run.step(operation)?;
         if random.one_in(6) {
-            run.checkpoint(place(&mut random, number))?;
+            run.checkpoint(target(&mut random, number))?;
         }
     }
     let states = run.world.timeline.states().to_vec();
@@ -265,7 +265,7 @@ fn fail(seed: u64, of: Calls, how: Break, at: u64) -> Result<bool, String> {
     for operation in &history {
         run.step(operation)?;
     }
-    let path = place(&mut random, 0);
+    let path = target(&mut random, 0);
     let fs = run.world.fs.clone();
     fs.set_fault(Some(Fault {
         at,

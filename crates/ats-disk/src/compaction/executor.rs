@@ -287,7 +287,7 @@ impl Executor {
         Ok(())
     }
 
-    /// Puts the run in the place of those it was made of.
+    /// Replaces the runs that were read by the run that was made of them.
     fn install(&self, inputs: &Inputs, compaction: CompactionMeta) -> Result<(), Error> {
         let (Some(newest), Some(oldest)) = (inputs.runs.first(), inputs.runs.last()) else {
             return Ok(());

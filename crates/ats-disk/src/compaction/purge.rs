@@ -88,7 +88,7 @@ impl Compactor {
         None
     }
 
-    /// Writes the visible entries of the files to a new file, and puts that in their place.
+    /// Writes the visible entries of the files to a new file, which replaces them.
     fn purge(&self, purge: &Purge) -> Result<(), Error> {
         let purged = self.write_purged(purge)?;
         let mut meta = purge.run.meta.clone();

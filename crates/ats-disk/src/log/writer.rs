@@ -21,7 +21,7 @@ const KEPT_BYTES: usize = 1 << 20;
 /// Writes records behind each other.
 ///
 /// Records are gathered with [`append`](LogWriter::append), and written with one call of the system
-/// by [`write`](LogWriter::write). If that fails, the next records are written in their place.
+/// by [`write`](LogWriter::write). If that fails, the next records are written at their offset.
 pub(crate) struct LogWriter {
     /// Nothing while the file is closed.
     file: Option<Arc<dyn File>>,
@@ -192,7 +192,7 @@ impl LogWriter {
     }
 }
 
-/// The value that the first record has in the place of the checksum of the head before.
+/// The value that the first record has instead of the checksum of the head before.
 pub(super) fn header_link(header: &[u8; HEADER_BYTES]) -> u32 {
     u32_at(header, 56)
 }

@@ -1,7 +1,7 @@
 //! Insertion of a new version of a key, and the choice of the older ones that remain.
 //!
 //! The list of a key is put together anew, from the oldest version that a write has to look at to
-//! the newest: each version in turn is placed on those that are older. A version of the same stripe
+//! the newest: each version in turn is put on those that are older. A version of the same stripe
 //! below it is dropped or merged, or left because it is much longer. Most writes look at one older
 //! version, or at two.
 //!

@@ -76,7 +76,7 @@ impl Layer {
         self.is_above_gap || lost.any(|lost| lost.has(key))
     }
 
-    /// Returns `true` if it answers for a key in place of the layers that it was made of.
+    /// Returns `true` if it answers for a key instead of the layers that it was made of.
     fn answers_for(&self, key: &[u8]) -> bool {
         let mut extents = self.files.iter().filter_map(|file| file.extent());
         extents.any(|(low, high)| low <= key && key <= high) && !self.has_lost(key)

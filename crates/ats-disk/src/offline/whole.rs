@@ -7,7 +7,7 @@ use crate::files::RESERVE_NAME;
 use crate::fs::{Directory, remove_if_there};
 use crate::journal;
 use crate::manifest;
-use crate::place::resolve;
+use crate::paths::resolve;
 use crate::run_file::file_number;
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -83,8 +83,8 @@ fn sync(directory: &dyn Directory) -> Result<(), Error> {
     synced.map_err(|error| Error::io(&error, "syncing the directory"))
 }
 
-/// Gives a directory another name, in place of an empty directory or of none. Both names are
-/// durable when this returns.
+/// Gives a directory another name, which an empty directory may have: that is replaced. Both names
+/// are durable when this returns.
 ///
 /// # Errors
 /// [`Error::Io`]; then the directory has the name that it had.

@@ -17,7 +17,7 @@
 //! made of its two halves by one walk over both. So n ranges cost O(n log n) in time and in memory,
 //! besides the comparisons of keys, and a lookup O(log² n); without ranges it is one load.
 //!
-//! The forest is immutable. A new one takes its place as a whole, so readers never wait.
+//! The forest is immutable. A new one replaces it as a whole, so readers never wait.
 
 use super::set::RangeSet;
 use crate::ids::Seq;

@@ -74,7 +74,7 @@ impl RangeSet {
             self.ranges.insert(start, range);
             return;
         };
-        // The union takes the place of the first of those that it is made of.
+        // The union replaces the first of those that it is made of.
         let last_high = last.high.take();
         let first = &mut self.ranges[start];
         if low < &*first.low {

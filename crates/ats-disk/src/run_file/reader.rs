@@ -251,7 +251,7 @@ impl RunFile {
         Ok(bytes)
     }
 
-    /// Bytes of the file, in place of those that `out` has.
+    /// Reads bytes of the file, which replace those that `out` has.
     pub(super) fn read_to(
         &self,
         may_block: Option<MayBlock>,

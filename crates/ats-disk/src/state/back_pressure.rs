@@ -4,7 +4,7 @@
 //! there is some, writes are let through at a rate that falls as the debt grows, starting from the
 //! rate at which memtables were written to runs. A writer sleeps for its share, outside of all
 //! locks, and at most for [`LONGEST`]: so a write is never stopped, only delayed, and many small
-//! delays take the place of a long one.
+//! delays replace a long one.
 
 use crate::fs::FileSystem;
 use crate::stats::Stats;

@@ -41,7 +41,7 @@ pub(crate) mod injected {
     pub(crate) const TRIED_AGAIN: u8 = 7;
     /// Records that were read at the start are taken as durable.
     pub(crate) const TRUSTING: u8 = 8;
-    /// The place of a record is not given back when its write fails.
+    /// The offset of a record is not used again when its write fails.
     pub(crate) const LEFT: u8 = 9;
     /// A log with a bad record is read up to it, even if it has records behind.
     pub(crate) const LENIENT: u8 = 10;
@@ -249,7 +249,7 @@ impl<const F: u8> Toy<F> {
         Ok(log)
     }
 
-    /// Puts the new log in the place of the old one.
+    /// Replaces the old log by the new one.
     fn replace(directory: &dyn Directory) -> io::Result<()> {
         directory.rename(NEW_LOG, LOG)?;
         match F {

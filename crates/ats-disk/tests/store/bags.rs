@@ -468,9 +468,9 @@ fn ranks_ascend_when_the_store_is_opened_anew() {
     }
 }
 
-/// Values of a salvaged store keep their places: new values come behind.
+/// Values of a salvaged store keep their positions: new values come behind.
 #[test]
-fn places_ascend_in_a_salvaged_store() {
+fn positions_ascend_in_a_salvaged_store() {
     let (directory, target) = (Directory::new(), Directory::new());
     let rule = AddRule {
         distinct: false,

@@ -234,8 +234,8 @@ fn what_fails_leaves_nothing() {
     assert!(!other.exists());
 }
 
-/// The directory of a store is no place for another one, be it its own checkpoint or that of
-/// another store.
+/// The directory of a store may hold no other one, be it its own checkpoint or that of another
+/// store.
 #[test]
 fn no_checkpoint_is_below_a_store() {
     let directory = Directory::new();
@@ -246,20 +246,20 @@ fn no_checkpoint_is_below_a_store() {
     std::os::unix::fs::symlink(at("other"), at("link")).expect("linked");
     let files = || fs::read_dir(at("other")).expect("it was listed").count();
     let before = files();
-    for place in [
+    for path in [
         "here/in",
         "other/in",
         "other/far/in",
         "here/../other/in",
         "link/in",
     ] {
-        let made = here.checkpoint(&at(place));
+        let made = here.checkpoint(&at(path));
         let refused = made.expect_err("it was refused");
         let is_refused = matches!(&refused, Error::Io { error, .. }
             if error.kind == io::ErrorKind::InvalidInput);
-        assert!(is_refused, "{place}: {refused:?}");
+        assert!(is_refused, "{path}: {refused:?}");
         assert!(refused.to_string().contains("the directory of a store"));
-        assert!(!at(place).exists(), "{place}");
+        assert!(!at(path).exists(), "{path}");
     }
     assert_eq!(files(), before);
     // A closed store is one, too. A file of others is no store, although it is called a manifest.

@@ -167,15 +167,15 @@ fn bounds_of_long_keys_do_for_what_is_not_open() {
         let path = directory.path().join(file);
         // Damage in the first block, and once behind it: looking for blocks without their index
         // takes long.
-        let places = [BYTES / 2, whole.len() * 5 / 8];
-        for place in &places[..1 + usize::from(at_end)] {
+        let offsets = [BYTES / 2, whole.len() * 5 / 8];
+        for offset in &offsets[..1 + usize::from(at_end)] {
             let mut damaged = whole.clone();
-            damaged[*place] ^= 1;
+            damaged[*offset] ^= 1;
             fs::write(&path, &damaged).expect("it is written");
             let found = count_salvaged(&directory, &expected, true);
             // Parts have long keys, too, and nothing else.
             let lost = expected.len() - found;
-            assert!(lost < 4 && (lost > 0 || *place > BYTES), "{lost}");
+            assert!(lost < 4 && (lost > 0 || *offset > BYTES), "{lost}");
         }
         fs::write(&path, whole).expect("it is written");
     }

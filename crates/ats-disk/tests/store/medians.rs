@@ -1,11 +1,11 @@
-//! Finding a place by a function that says of a key whether it is below.
+//! Finding a position by a function that says of a key whether it is below.
 
 use crate::directory::Directory;
 use crate::{all, open, random};
 use ats_disk::{Options, Snapshot};
 use ats_store::{Direction, KeyRange, successor};
 
-/// The first key that is not below a place, and how many keys were asked about.
+/// The first key that is not below a position, and how many keys were asked about.
 fn search(snapshot: &Snapshot, is_below: impl Fn(&[u8]) -> bool) -> (Option<Vec<u8>>, u32) {
     let (mut low, mut high, mut asked) = (Vec::new(), None, 0);
     loop {
@@ -59,7 +59,7 @@ fn key(number: u64) -> Vec<u8> {
 }
 
 #[test]
-fn bisecting_comes_to_the_place_that_a_walk_comes_to() {
+fn bisecting_comes_to_the_position_that_a_walk_comes_to() {
     for (records, rounds) in [(0, 1), (1, 1), (40, 1), (3000, 1), (3000, 4)] {
         let directory = Directory::new();
         let options = Options::new()
@@ -84,9 +84,9 @@ fn bisecting_comes_to_the_place_that_a_walk_comes_to() {
         let most = rounds as u32 * (2 + (keys.len() as u32 + 1).ilog2()) + 8;
         let every = (keys.len() / 50).max(1);
         for at in (0..keys.len()).step_by(every).chain([keys.len()]) {
-            let place = keys.get(at);
-            let (found, asked) = search(&snapshot, |key| place.is_none_or(|place| key < place));
-            assert_eq!(found.as_ref(), place);
+            let bound = keys.get(at);
+            let (found, asked) = search(&snapshot, |key| bound.is_none_or(|bound| key < bound));
+            assert_eq!(found.as_ref(), bound);
             assert!(asked <= most, "{asked} of {} keys", keys.len());
         }
     }

@@ -166,12 +166,12 @@ fn what_is_taken_from_an_end_is_the_outermost() {
         }
         (taken, seeing.join().expect("no panic"))
     });
-    let mut places = vec![0; RECORDS as usize];
-    for (place, number) in taken.iter().enumerate() {
-        places[*number as usize] = place;
+    let mut order = vec![0; RECORDS as usize];
+    for (index, number) in taken.iter().enumerate() {
+        order[*number as usize] = index;
     }
     for number in seen {
-        let (first, second) = (places[number as usize], places[number as usize + 1]);
+        let (first, second) = (order[number as usize], order[number as usize + 1]);
         assert!(
             first < second,
             "{number} was there, and {} after it",
