@@ -54,14 +54,14 @@ const ENDINGS: [KnownAtom; 5] = [
 const FIRST_ENDING: u8 = 1;
 
 #[cfg(not(feature = "test-nifs"))]
-fn place_of(why: KnownAtom) -> u8 {
-    let place = ENDINGS.iter().position(|ending| *ending == why);
-    place.map_or(0, |place| place as u8) + FIRST_ENDING
+fn ending_index(why: KnownAtom) -> u8 {
+    let index = ENDINGS.iter().position(|ending| *ending == why);
+    index.map_or(0, |index| index as u8) + FIRST_ENDING
 }
 
-fn ending_at(place: u8) -> Option<KnownAtom> {
-    let place = usize::from(place).checked_sub(usize::from(FIRST_ENDING))?;
-    ENDINGS.get(place).copied()
+fn ending_at(index: u8) -> Option<KnownAtom> {
+    let index = usize::from(index).checked_sub(usize::from(FIRST_ENDING))?;
+    ENDINGS.get(index).copied()
 }
 
 /// The snapshot of another table that a table shows.
@@ -279,7 +279,7 @@ impl Handle {
         let _known_already =
             self.ending
                 .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |known| {
-                    (known <= FIRST_ENDING).then_some(place_of(why))
+                    (known <= FIRST_ENDING).then_some(ending_index(why))
                 });
     }
 
@@ -288,8 +288,8 @@ impl Handle {
     /// reason, if this is a snapshot.
     pub(crate) fn set_released(&self) -> Option<KnownAtom> {
         let before = self.ending()?;
-        let place = place_of(KnownAtom::Released);
-        ending_at(self.ending.swap(place, Ordering::AcqRel)).or(Some(before))
+        let index = ending_index(KnownAtom::Released);
+        ending_at(self.ending.swap(index, Ordering::AcqRel)).or(Some(before))
     }
 
     /// Returns the reason why the snapshot ends, if this is a snapshot.

@@ -60,8 +60,8 @@ impl Layout {
     /// Returns the two halves of a word's number, unless the word has bits never seen.
     #[inline]
     fn numbers(self, word: Word) -> Option<[u32; 2]> {
-        let place = |number, run: &Run| number | (word & run.bits).rotate_left(run.left);
-        let number = self.runs.iter().fold(0, place);
+        let gather = |number, run: &Run| number | (word & run.bits).rotate_left(run.left);
+        let number = self.runs.iter().fold(0, gather);
         (word & !self.known == 0).then_some([(number >> 32) as u32, number as u32])
     }
 
@@ -96,16 +96,16 @@ impl Layout {
 
     /// Records that these bits of words hold that bit of numbers. Up to OTP 25 there are two such
     /// bits: above the number, a word holds its index in the table.
-    fn add(&mut self, places: Word, bit: u32) -> Option<()> {
-        if places == 0 || self.known & places != 0 {
+    fn add(&mut self, bits: Word, bit: u32) -> Option<()> {
+        if bits == 0 || self.known & bits != 0 {
             return None;
         }
-        let lowest = places.trailing_zeros();
+        let lowest = bits.trailing_zeros();
         let left = bit.wrapping_sub(lowest) % u64::BITS;
         let fits = |run: &&mut Run| run.bits == 0 || run.left == left;
         let run = self.runs.iter_mut().find(fits)?;
         (run.bits, run.left) = (run.bits | 1 << lowest, left);
-        self.known |= places;
+        self.known |= bits;
         Some(())
     }
 }

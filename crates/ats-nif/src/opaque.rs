@@ -44,7 +44,7 @@ pub fn with_etf_opaque<R>(etf: &[u8], f: impl FnOnce(Opaque<'_>) -> R) -> R {
 mod made {
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    /// A float that counts as a term of an unknown kind, in the place of kinds of later VMs. While
+    /// A float that counts as a term of an unknown kind, and stands for kinds of later VMs. While
     /// this is not finite, no float does.
     static FLOAT: AtomicU64 = AtomicU64::new(f64::NAN.to_bits());
 

@@ -44,9 +44,9 @@ pub enum RefKind {
 /// Returns the header and the next two words. Every reference has at least three words: a header
 /// and 96 bits.
 fn ref_words(reference: VmWord<'_>) -> [u64; 3] {
-    let place = (reference.raw() & !POINTER_TAG) as *const [u64; 3];
+    let words = (reference.raw() & !POINTER_TAG) as *const [u64; 3];
     // SAFETY: a reference is boxed: its word is a pointer to its words, with a tag in the low bits.
-    unsafe { place.read() }
+    unsafe { words.read() }
 }
 
 /// Rebuilds an ordinary reference from the data words of [`RefKind::Local`].

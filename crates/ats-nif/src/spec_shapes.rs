@@ -4,7 +4,7 @@
 //! each thread keeps the programs of the [shapes](Shape) that it met last, and puts the literals of
 //! a specification into the program of its shape. That takes no allocation.
 //!
-//! A specification that stands at the same place with the same literals again and again is a
+//! A specification that stands at the same address with the same literals again and again is a
 //! constant of a program. It is left to the [cache](crate::query) of such, which need not look at
 //! literals at all.
 
@@ -26,7 +26,7 @@ const KEPT_SHAPES: usize = 64;
 const MET: usize = 256;
 /// The most words of a clause that has a shape.
 const MOST_WORDS: usize = 256;
-/// A specification that was met so many times at the same place with the same literals is taken
+/// A specification that was met so many times at the same address with the same literals is taken
 /// for a constant.
 const SIGHTINGS: u32 = 4;
 /// A shape that was met during the last so many queries is not displaced by a new one: programs
@@ -242,8 +242,8 @@ impl Shapes {
     }
 }
 
-/// Notes that a specification was met. Returns how many times it was met before, at the same place
-/// and with the same hash.
+/// Notes that a specification was met. Returns how many times it was met before, at the same
+/// address and with the same hash.
 #[inline]
 fn sight(sightings: &mut [Sighting; MET], spec: VmTerm<'_>, hash: impl FnOnce() -> u64) -> u32 {
     let word = spec.word().raw();

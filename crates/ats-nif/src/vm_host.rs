@@ -262,13 +262,13 @@ impl Host for VmHost {
     }
 
     fn retain(host_box: HostBox<'_, Self>) {
-        let place = host_box.words()[0];
+        let pointer = host_box.words()[0];
         // SAFETY: the first word came from `Arc::into_raw` of the type that the tag says
         // (VM_HOST-1); the count of the box keeps the object alive meanwhile.
         unsafe {
             match host_box.tag() {
-                SHARED_BINARY => Arc::increment_strong_count(place as *const SharedBinary),
-                _ => Arc::increment_strong_count(place as *const SharedEnv),
+                SHARED_BINARY => Arc::increment_strong_count(pointer as *const SharedBinary),
+                _ => Arc::increment_strong_count(pointer as *const SharedEnv),
             }
         }
     }
@@ -294,13 +294,13 @@ impl Host for VmHost {
     }
 
     unsafe fn release(host_box: HostBox<'_, Self>) {
-        let place = host_box.words()[0];
+        let pointer = host_box.words()[0];
         // SAFETY: the first word came from `Arc::into_raw` of the type that the tag says
         // (VM_HOST-1); the caller gives up the count of the box.
         unsafe {
             match host_box.tag() {
-                SHARED_BINARY => drop(Arc::from_raw(place as *const SharedBinary)),
-                _ => drop(Arc::from_raw(place as *const SharedEnv)),
+                SHARED_BINARY => drop(Arc::from_raw(pointer as *const SharedBinary)),
+                _ => drop(Arc::from_raw(pointer as *const SharedEnv)),
             }
         }
     }

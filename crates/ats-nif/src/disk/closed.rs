@@ -6,7 +6,7 @@
 
 use super::description_file::{TABLE_FILES, decode_description, directory_failure};
 use super::failure::Failure;
-use super::target::{Target, check_place};
+use super::target::{Target, check_outside_tables};
 use crate::atoms::KnownAtom;
 use ats::terms::salvage::{self, Evidence, merge_of_operator};
 use ats::terms::{Description, TableType};
@@ -90,7 +90,7 @@ fn destroy_locked(locked: &StoreDirectory, directory: &Path) -> Result<Vec<Strin
 /// directory is already the renamed table, and the first one holds the remains of the other.
 pub fn rename(source: &Path, target: &Path) -> TwoDirectoryResult<()> {
     let _locked = lock_table(source, Sharing::Exclusive).map_err(source_failure)?;
-    check_place(target).map_err(target_failure)?;
+    check_outside_tables(target).map_err(target_failure)?;
     let replaced = match StoreDirectory::open(Arc::new(RealFs), target, Sharing::Exclusive) {
         Err(Error::Missing) => None,
         replaced => Some(

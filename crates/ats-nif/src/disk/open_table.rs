@@ -12,7 +12,7 @@ use super::pending::Pending;
 use super::settings::{Access, Settings};
 use super::table_merge::TableMerge;
 use super::table_store::TableStore;
-use super::target::check_place;
+use super::target::check_outside_tables;
 use crate::atoms::KnownAtom;
 use crate::process;
 use crate::vm_codec::VmCodec;
@@ -75,7 +75,7 @@ impl OpenTable {
     /// Returns a [`Failure`]; nothing is left open.
     pub fn open(directory: &Path, settings: &Settings) -> Result<Self, Failure> {
         let temporary = if settings.temporary {
-            check_place(directory)?;
+            check_outside_tables(directory)?;
             let temporary = Temporary::make(directory, &TABLE_FILES)?;
             Some((temporary, directory.to_owned()))
         } else {

@@ -24,7 +24,7 @@ const WITHIN_TABLE: &str = "the directory is below that of a table";
 ///
 /// # Errors
 /// Returns a [`Failure`] if it is.
-pub(super) fn check_place(path: &Path) -> Result<(), Failure> {
+pub(super) fn check_outside_tables(path: &Path) -> Result<(), Failure> {
     match offline::enclosing_store(&RealFs, path) {
         Some(_) => Err(Failure::new(KnownAtom::WithinTable, WITHIN_TABLE)),
         None => Ok(()),
@@ -47,7 +47,7 @@ impl<'p> Target<'p> {
                 return Err(Failure::new(KnownAtom::WithinTable, WITHIN_TABLE));
             }
         }
-        check_place(path)?;
+        check_outside_tables(path)?;
         let temporary = match path.symlink_metadata() {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 Some(Temporary::make(path, &TABLE_FILES)?)

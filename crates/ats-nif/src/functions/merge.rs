@@ -27,7 +27,7 @@ pub(super) fn merge<'e, const N: usize>(env: Env<'e>, args: [VmTerm<'e>; N]) -> 
         if guard.is_some() && is_larger(how, LONG) {
             return Err(NoReply::DirtyCpu);
         }
-        let (at, merge) = place_and_merge(shared, how)?;
+        let (at, merge) = element_and_merge(shared, how)?;
         if let Some(default) = default {
             let checked = shared.table.check_object(default);
             checked.map_err(|_| KnownAtom::Default)?;
@@ -63,7 +63,7 @@ pub(super) fn merge<'e, const N: usize>(env: Env<'e>, args: [VmTerm<'e>; N]) -> 
 }
 
 /// Parses `Merge` or `{Position, Merge}`.
-fn place_and_merge(shared: &Shared, how: VmTerm<'_>) -> Result<(usize, Merge), KnownAtom> {
+fn element_and_merge(shared: &Shared, how: VmTerm<'_>) -> Result<(usize, Merge), KnownAtom> {
     let of_term = |term| Merge::from_term(term).ok_or(KnownAtom::Merge);
     match how.tuple_words() {
         Some(&[at, merge]) if VmTerm::of(how.env(), at).as_small().is_some() => {

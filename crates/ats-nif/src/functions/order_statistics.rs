@@ -138,8 +138,8 @@ fn range_nth<'e>(env: Env<'e>, [table, from, to, n]: [VmTerm<'e>; 4]) -> NifResu
     let ends = ends(env, table, from, to)?;
     let n = n.as_small().filter(|n| *n != 0).ok_or(KnownAtom::None)?;
     let direction = if n > 0 { Up } else { Down };
-    let place = n.unsigned_abs() as usize - 1;
-    Ok(match skip(env, table, ends, direction, place)? {
+    let rank = n.unsigned_abs() as usize - 1;
+    Ok(match skip(env, table, ends, direction, rank)? {
         Reached::Object(object) => object,
         Reached::End(_) => KnownAtom::EndOfTable.word(),
     })

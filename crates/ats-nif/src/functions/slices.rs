@@ -449,7 +449,7 @@ fn position<'e>(env: Env<'e>, cursor: &Cursor) -> VmWord<'e> {
         At::Start => KnownAtom::Start.word(),
         At::Behind(key) => env.binary(key),
         At::Within(key, position) => env.tuple(&[env.binary(key), env.uint(*position)]),
-        At::Between(place) => env.uint(*place),
+        At::Between(position) => env.uint(*position),
     };
     env.tuple(&[
         direction_word(cursor.direction),

@@ -181,11 +181,11 @@ fn snapshot_state<'e>(env: Env<'e>, [term]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let read_point = shared.read_point.as_ref().ok_or(KnownAtom::None)?;
     let owner = shared.owner().unwrap_or(KnownAtom::None.word());
     let age = env.uint(milliseconds(read_point.age()));
-    let place = match &read_point.shown {
+    let store = match &read_point.shown {
         Shown::Disk(_) => KnownAtom::Disk,
         Shown::Memory(_) => KnownAtom::Memory,
     };
-    Ok(env.tuple(&[place.word(), read_point.source.term(env), owner, age]))
+    Ok(env.tuple(&[store.word(), read_point.source.term(env), owner, age]))
 }
 
 /// `release(Snapshot)`: ends a snapshot, of any owner: `true`, even if it had ended already.

@@ -28,8 +28,8 @@ fn disk_try<'e>(env: Env<'e>, [table, function, arguments]: [VmTerm<'e>; 3]) -> 
         return Err(KnownAtom::None.into());
     }
     let (mut given, mut count) = ([table; MANY], 0);
-    for (place, argument) in given.iter_mut().zip(ListTerms(arguments)) {
-        *place = argument;
+    for (given, argument) in given.iter_mut().zip(ListTerms(arguments)) {
+        *given = argument;
         count += 1;
     }
     let (tag, answer) = match call(env, table, atoms::text(function.word()), &given[..count]) {
@@ -62,7 +62,7 @@ fn call<'e>(
         ("last_lookup", &[]) => walks::last_lookup(env, [table]),
         ("next_lookup", &[key]) => walks::next_lookup(env, [table, key]),
         ("prev_lookup", &[key]) => walks::prev_lookup(env, [table, key]),
-        ("slot", &[place]) => walks::slot(env, [table, place]),
+        ("slot", &[index]) => walks::slot(env, [table, index]),
         ("insert", &[objects]) => objects::insert(env, [table, objects]),
         ("insert_new", &[objects]) => objects::insert_new(env, [table, objects]),
         ("delete_object", &[object]) => objects::delete_object(env, [table, object]),
