@@ -111,8 +111,9 @@
 %% A difference of two snapshots.
 -type full_scan() :: allow | warn | refuse.
 %% The reaction to a match specification that reads a whole table.
--type backend() :: default | btree.
-%% The store in which a table keeps its objects.
+-type backend() :: default | atom().
+%% The store in which a table keeps its objects. Only builds that measure or test have others than
+%% `default'.
 -type update_op() ::
         {Pos :: pos_integer(), Increment :: integer()}
       | {Pos :: pos_integer(), Increment :: integer(),
@@ -177,13 +178,9 @@
 %% {@link snapshot/2}) and for continuations. The default is 256 MiB. This option does not exist in
 %% `ets'.
 %%
-%% `{backend, btree}' is for experiments: the table keeps its objects as bytes in a plain B-tree
-%% behind one lock. It gives the answers of other tables, only slower, so it shows whether a problem
-%% comes from the stores of `ats' or from the layers above. Properties that the external term format
-%% does not express are lost: a reference to a resource of a native library does not keep the
-%% resource alive, and a pid that was stored before the node got its name is one of another node.
-%% Builds that measure or test have more stores to compare with, see docs/inside/scaling.md. This
-%% option does not exist in `ets'.
+%% `{backend, Store}' names the store of the table. Builds that measure or test have stores to
+%% compare with, see docs/inside/scaling.md; a release has `default' alone. This option does not
+%% exist in `ets'.
 %%
 %% ```
 %% 1> ats:new(prices, [ordered_set, named_table]).

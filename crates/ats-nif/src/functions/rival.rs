@@ -1,5 +1,5 @@
-//! Stores for comparison as values of the option `backend`. Only in builds with the feature
-//! `rivals`.
+//! Stores for comparison as values of the option `backend`, besides the plain B-tree. Only in
+//! builds with the feature `rivals`.
 
 use crate::atoms::{self, KnownAtom};
 use crate::env::{Env, VmWord};

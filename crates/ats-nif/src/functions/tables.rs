@@ -128,7 +128,7 @@ fn empty<'e>(
     if KnownAtom::Default.is(backend.0) {
         return Ok(Table::with_zeros(kind, position, zeros));
     }
-    if KnownAtom::Btree.is(backend.0) {
+    if cfg!(feature = "rivals") && KnownAtom::Btree.is(backend.0) {
         let (store, codec) = (Box::new(BTreeStore::new()), Arc::new(VmCodec));
         return Ok(Table::on_store(
             store,
