@@ -55,8 +55,8 @@ units_stage() {
 quick_programs="all associative disk maps model store"
 
 # These, the tests of the crates' interfaces, and the examples: programs, and those in the
-# documentation. Each call of cargo is for the whole workspace: for some of its crates it would build
-# others once more, with fewer features.
+# documentation. Each call of cargo is for the whole workspace: for some of its crates it would
+# build others once more, with fewer features.
 rust_stage() {
     # shellcheck disable=SC2046,SC2086 # Lists of words.
     limited 1800 cargo test --workspace --locked --no-fail-fast --lib --bins \
@@ -71,8 +71,8 @@ rust_stage() {
         return "$tests"
 }
 
-# All others: long histories in which machines stop, processes are killed and disks fail or are full,
-# and programs that look at the memory and the open files of a process of their own.
+# All others: long histories in which machines stop, processes are killed and disks fail or are
+# full, and programs that look at the memory and the open files of a process of their own.
 stops_stage() {
     # shellcheck disable=SC2046 # A list of words.
     limited 1800 cargo test --workspace --locked --no-fail-fast $(

@@ -406,9 +406,9 @@ take_many(Table, Keys) ->
 delete(Table, Key) ->
     ?NATIVE(delete(Table, Key), [Table, Key]).
 
-%% @doc Removes all objects with each key of a list: the same as {@link delete/2} of one key after the
-%% other, in less time. Each key has its own moment, so other processes may see some keys gone and
-%% others not.
+%% @doc Removes all objects with each key of a list: the same as {@link delete/2} of one key after
+%% the other, in less time. Each key has its own moment, so other processes may see some keys gone
+%% and others not.
 %%
 %% There is no such function in `ets'.
 %%

@@ -2,8 +2,9 @@
 %%
 %% A module defines TABLES as `ats' or `ets', and LOOKUP_MANY as what looks up a list of keys there,
 %% and includes this file, so that every table call is a direct call to a known function, as in a
-%% user's program; all else is the same code on both sides. A loop draws the operation and the key as it goes, with `rand:mwc59/1', from a seed that
-%% all sides get. The cost of that is part of all figures; `ats_bench_idle' measures it.
+%% user's program; all else is the same code on both sides. A loop draws the operation and the key
+%% as it goes, with `rand:mwc59/1', from a seed that all sides get. The cost of that is part of all
+%% figures; `ats_bench_idle' measures it.
 
 -export([run/5, insert_range/4, insert_values/2, delete_values/2, members/2]).
 -export([new/2, delete/1, insert/2, size/1, memory_words/1]).

@@ -460,7 +460,8 @@ lookup_many(T, Keys) -> of_each(read, T, Keys, fun(Key) -> ets:lookup(T, Key) en
 take_many(T, Keys) -> of_each(write, T, Keys, fun(Key) -> ats_reference:take(T, Key) end).
 
 delete_many(T, Keys) ->
-    lists:all(fun(Answer) -> Answer end, of_each(write, T, Keys, fun(Key) -> ets:delete(T, Key) end)).
+    Answers = of_each(write, T, Keys, fun(Key) -> ets:delete(T, Key) end),
+    lists:all(fun(Answer) -> Answer end, Answers).
 
 of_each(Access, T, Keys, Answer) ->
     check_table(1, T, Access, any),
