@@ -131,8 +131,9 @@ erlang_stage() {
     suites 2400 3 ! -path 'test/timing/*' ! -path 'test/deep/*' ! -path 'test/cluster/*'
 }
 
-# Suites that take long.
+# Suites that take long. `make soak` runs those with these numbers for as long as anybody likes.
 long_stage() {
+    export ATS_ORACLE_COMMANDS=60000 ATS_TRAVERSAL_KEYS=10000
     suites 2700 3 -path 'test/deep/*'
 }
 
