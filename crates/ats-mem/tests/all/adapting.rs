@@ -198,8 +198,8 @@ fn disjoint_batches_do_not_disturb_each_other() {
 }
 
 /// Writes to keys that `next` returns for each thread, until `until` returns `true`. Each write
-/// takes a moment, and lets another thread run now and then, so that writers contend even on few
-/// processors that others use, too. Returns the number of writes.
+/// takes a moment, and sleeps now and then, so that writers contend even on few processors that
+/// others use, too. Returns the number of writes.
 fn write_until(
     tree: &Tree,
     threads: u64,
@@ -216,8 +216,8 @@ fn write_until(
                     let key = key(next(id, &mut random));
                     let done = tree.update(&key, &pin(), &mut |_| {
                         (0..200).for_each(|_| std::hint::spin_loop());
-                        if random.u8(..) < 4 {
-                            thread::yield_now();
+                        if random.u8(..) < 16 {
+                            thread::sleep(Duration::from_micros(20));
                         }
                         Change::Put(RecordBox::new(&key, &[1], false))
                     });
