@@ -1,10 +1,9 @@
 //! Batch prefetch: the nodes and records of several keys are fetched concurrently.
 //!
-//! Each key of a batch is locked, read and changed separately, and each of several keys that are
-//! looked up is read separately. On the path to its leaf one node
+//! Keys are looked up, or locked and changed, one after the other. On the path to its leaf one node
 //! after the other misses the cache, and then the record. The paths of different keys are
 //! independent, so here they are walked together: one level of the tree for all keys, then the next
-//! one. The nodes that the batch visits later are then in the cache.
+//! one. The nodes that are visited later are then in the cache.
 //!
 //! Good for: distant keys in a large tree. It walks each path twice, so it is skipped when the
 //! nodes are likely in the cache: in a small tree, and for adjacent keys.

@@ -54,7 +54,7 @@ impl<H: Host> Table<H> {
         let work = work.lend();
         let mut done = 0;
         let mut failure = None;
-        while failure.is_none() {
+        'groups: loop {
             work.start_key();
             let mut ends = [0; TOGETHER];
             let mut encoded = 0;
@@ -76,18 +76,19 @@ impl<H: Host> Table<H> {
             self.store(guard).prefetch_records(group, guard);
             for key in group {
                 match operation(key) {
-                    Ok(ControlFlow::Continue(())) => done += 1,
-                    Ok(ControlFlow::Break(())) => {
-                        work.tidy_key();
-                        return Ok(done + 1);
+                    Ok(flow) => {
+                        done += 1;
+                        if flow.is_break() {
+                            break 'groups;
+                        }
                     }
                     Err(error) => {
                         failure = Some(error);
-                        break;
+                        break 'groups;
                     }
                 }
             }
-            if encoded < TOGETHER {
+            if failure.is_some() || encoded < TOGETHER {
                 break;
             }
         }
