@@ -399,7 +399,7 @@ take(Table, Key) ->
 %% '''
 -spec take_many(table(), Keys :: [term()]) -> [[tuple()]].
 take_many(Table, Keys) ->
-    ?WITH_ERROR_INFO(ats_several_keys:take(Table, Keys), [Table, Keys]).
+    ?WITH_ERROR_INFO(ats_several_keys:take(identifier(Table), Keys), [Table, Keys]).
 
 %% @doc Removes all objects with a key.
 -spec delete(table(), Key :: term()) -> true.
@@ -423,7 +423,7 @@ delete(Table, Key) ->
 %% '''
 -spec delete_many(table(), Keys :: [term()]) -> true.
 delete_many(Table, Keys) ->
-    ?WITH_ERROR_INFO(ats_several_keys:delete(Table, Keys), [Table, Keys]).
+    ?WITH_ERROR_INFO(ats_several_keys:delete(identifier(Table), Keys), [Table, Keys]).
 
 %% @doc Removes exactly this object; in a bag that has it several times all its copies.
 %%
@@ -548,7 +548,7 @@ lookup(Table, Key) ->
 %% '''
 -spec lookup_many(table(), Keys :: [term()]) -> [[tuple()]].
 lookup_many(Table, Keys) ->
-    ?WITH_ERROR_INFO(ats_several_keys:lookup(Table, Keys), [Table, Keys]).
+    ?WITH_ERROR_INFO(ats_several_keys:lookup(identifier(Table), Keys), [Table, Keys]).
 
 %% @doc Returns one element of the object with a key, or a list of them from a bag. Fails with
 %% `badarg' if the key is not in the table.

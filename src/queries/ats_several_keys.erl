@@ -1,32 +1,22 @@
 %% @private
 %% @doc Looks up and removes the objects of several keys. A native call does as many keys as it may
-%% without a break, and returns those that are left. A named table is found once: if it is renamed
-%% meanwhile, the calls stay with it.
+%% without a break, and returns those that are left. The caller finds a named table, so that the
+%% calls stay with it if it is renamed meanwhile.
 -module(ats_several_keys).
 
 -export([lookup/2, take/2, delete/2]).
 
 -spec lookup(ats:table(), [term()]) -> [[tuple()]].
 lookup(Table, Keys) ->
-    lists_of(fun ats_nif:lookup_many/2, table(Table), list(Keys, fun ats_nif:lookup_many/2, Table)).
+    lists_of(fun ats_nif:lookup_many/2, Table, list(Keys, fun ats_nif:lookup_many/2, Table)).
 
 -spec take(ats:table(), [term()]) -> [[tuple()]].
 take(Table, Keys) ->
-    lists_of(fun ats_nif:take_many/2, table(Table), list(Keys, fun ats_nif:take_many/2, Table)).
+    lists_of(fun ats_nif:take_many/2, Table, list(Keys, fun ats_nif:take_many/2, Table)).
 
 -spec delete(ats:table(), [term()]) -> true.
 delete(Table, Keys) ->
-    delete_each(table(Table), list(Keys, fun ats_nif:delete_many/2, Table)).
-
-%% Returns the identifier of a named table. If there is none, a native call says so.
--spec table(ats:table()) -> ats:table().
-table(Name) when is_atom(Name) ->
-    case ats_nif:whereis(Name) of
-        undefined -> Name;
-        Table -> Table
-    end;
-table(Table) ->
-    Table.
+    delete_each(Table, list(Keys, fun ats_nif:delete_many/2, Table)).
 
 %% Returns the keys. Fails before anything is removed if they are no list, unless the table is to
 %% blame.
