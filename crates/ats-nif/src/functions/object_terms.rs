@@ -8,10 +8,11 @@ use crate::scratch::{self, LONG_OBJECT, ReadBuffers};
 use crate::vm_host::VmHost;
 use crate::vm_sink::{make_object, make_term};
 use crate::vm_term::VmTerm;
-use ats::terms::{KeptObjects, LookupResult, Table, UnpackBuffer};
+use ats::terms::{Error, KeptObjects, LookupResult, Table, UnpackBuffer};
 use ats_sync::Guard;
 use ats_term::image::{ImageRef, Object, Scratch};
 use ats_term::term_ref::is_larger;
+use std::convert::Infallible;
 use std::ops::ControlFlow;
 
 /// Looks up the objects of a key; ends with [`NoReply::DirtyCpu`] if the key is large.
@@ -22,6 +23,25 @@ pub(super) fn look_up<'g>(
     guard: &'g Guard,
 ) -> Result<Option<LookupResult<'g, VmHost>>, NoReply> {
     scratch::with_workspace(|work| shared.table.lookup_within(key, work, guard))
+}
+
+/// Takes the objects of a key; fails with [`Error::TooLarge`], and takes none, if they are many or
+/// large.
+pub(super) fn take_up<'g>(
+    table: &'g Table<VmHost>,
+    key: &[u8],
+    guard: &'g Guard,
+) -> Result<Option<LookupResult<'g, VmHost>>, Error> {
+    // Taken objects must be returned, on whichever scheduler; so their number is checked first.
+    let is_bag = table.table_type().is_bag();
+    if is_bag
+        && table
+            .lookup_bytes(key, guard)?
+            .is_some_and(|found| has_many(&found))
+    {
+        return Err(Error::TooLarge);
+    }
+    table.take_bytes(key, scratch::limit(), guard)
 }
 
 /// Appends the bytes of a key; ends with [`NoReply::DirtyCpu`] if that takes long.
@@ -72,7 +92,7 @@ pub(super) fn object_list<'e>(env: Env<'e>, found: &LookupResult<'_, VmHost>) ->
     if is_long(found) {
         return Err(NoReply::DirtyCpu);
     }
-    object_list_unlimited(env, found)
+    Ok(object_list_unlimited(env, found))
 }
 
 /// Builds the list of a key's objects, oldest first.
@@ -80,33 +100,36 @@ pub(super) fn object_list<'e>(env: Env<'e>, found: &LookupResult<'_, VmHost>) ->
 pub(super) fn object_list_unlimited<'e>(
     env: Env<'e>,
     found: &LookupResult<'_, VmHost>,
-) -> NifResult<'e> {
+) -> VmWord<'e> {
     scratch::with_read_buffers(|reading| {
         if let Some(only) = found.only(&mut reading.unpacked) {
             let object = make_object(env, only, &mut reading.scratch);
-            return Ok(env.cons(object, VmWord::NIL));
+            return env.cons(object, VmWord::NIL);
         }
-        list_of(
-            env,
-            reading,
-            |unpacked, visit| found.each(unpacked, visit),
-            |object, scratch| Ok(make_object(env, object, scratch)),
-        )
+        list_of_objects(env, reading, |unpacked, visit| found.each(unpacked, visit))
     })
 }
 
 /// Makes a list like [`object_list_unlimited`], for objects kept beyond the guard they were found
 /// under.
 #[cold]
-pub(super) fn kept_object_list<'e>(env: Env<'e>, kept: &KeptObjects<VmHost>) -> NifResult<'e> {
+pub(super) fn kept_object_list<'e>(env: Env<'e>, kept: &KeptObjects<VmHost>) -> VmWord<'e> {
     scratch::with_read_buffers(|reading| {
-        list_of(
-            env,
-            reading,
-            |unpacked, visit| kept.each(unpacked, visit),
-            |object, scratch| Ok(make_object(env, object, scratch)),
-        )
+        list_of_objects(env, reading, |unpacked, visit| kept.each(unpacked, visit))
     })
+}
+
+/// Builds a list of the objects of a key that `each` visits.
+fn list_of_objects<'e>(
+    env: Env<'e>,
+    reading: &mut ReadBuffers<VmWord<'e>>,
+    each: impl FnOnce(&mut UnpackBuffer, &mut EachObject<'_>) -> ControlFlow<()>,
+) -> VmWord<'e> {
+    let list: Result<_, Infallible> = list_of(env, reading, each, |object, scratch| {
+        Ok(make_object(env, object, scratch))
+    });
+    let Ok(list) = list;
+    list
 }
 
 /// A function that is shown the objects of a key one by one.
@@ -114,12 +137,12 @@ pub(super) type EachObject<'a> = dyn FnMut(Object<'_, VmHost>) -> ControlFlow<()
 
 /// Builds a list of the results of `make` for each object of a key that `each` visits. The walk
 /// ends at the first object without a result.
-pub(super) fn list_of<'e>(
+pub(super) fn list_of<'e, E>(
     env: Env<'e>,
     ReadBuffers { scratch, unpacked }: &mut ReadBuffers<VmWord<'e>>,
     each: impl FnOnce(&mut UnpackBuffer, &mut EachObject<'_>) -> ControlFlow<()>,
-    mut make: impl FnMut(Object<'_, VmHost>, &mut Scratch<VmWord<'e>>) -> NifResult<'e>,
-) -> NifResult<'e> {
+    mut make: impl FnMut(Object<'_, VmHost>, &mut Scratch<VmWord<'e>>) -> Result<VmWord<'e>, E>,
+) -> Result<VmWord<'e>, E> {
     let mut terms = Vec::new();
     let mut result = Ok(());
     let _all = each(unpacked, &mut |object| match make(object, scratch) {
@@ -127,8 +150,8 @@ pub(super) fn list_of<'e>(
             terms.push(term);
             ControlFlow::Continue(())
         }
-        Err(no_reply) => {
-            result = Err(no_reply);
+        Err(error) => {
+            result = Err(error);
             ControlFlow::Break(())
         }
     });

@@ -4,7 +4,7 @@ use super::access::{find_readable, find_writable, with_writable};
 use super::arguments::{LONG_LIST, ListTerms, index, is_long_list, proper_length, with_default};
 use super::object_terms::{
     EachObject, LONG_BAG, element_term, has_many, kept_object_list, list_of, look_up, object_list,
-    object_list_unlimited,
+    object_list_unlimited, take_up, write_key,
 };
 use crate::atoms::{KnownAtom, boolean};
 use crate::call::{NifResult, NoReply};
@@ -110,7 +110,7 @@ pub(super) fn lookup<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResu
         && let Some(kept) = found.keep()
     {
         drop(guard);
-        return kept_object_list(env, &kept);
+        return Ok(kept_object_list(env, &kept));
     }
     object_list(env, &found)
 }
@@ -228,22 +228,18 @@ pub(super) fn lookup_elements<'e>(
 pub(super) fn take<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = find_writable(env, table, &guard)?;
-    if shared.table.table_type().is_bag() {
-        // Taken objects must be returned, on whichever scheduler; so the call checks their number
-        // first.
-        let found = look_up(shared, key, &guard)?;
-        if found.is_some_and(|found| has_many(&found)) {
-            return Err(NoReply::DirtyCpu);
-        }
-    }
-    let Some(taken) = scratch::with_workspace(|work| shared.table.take(key, work, &guard))? else {
+    let taken = scratch::with_key(|bytes| {
+        write_key(&shared.table, key, bytes)?;
+        Ok::<_, NoReply>(take_up(&shared.table, bytes, &guard)?)
+    });
+    let Some(taken) = taken? else {
         return Ok(VmWord::NIL);
     };
     if let Some(kept) = taken.keep() {
         drop(guard);
-        return kept_object_list(env, &kept);
+        return Ok(kept_object_list(env, &kept));
     }
-    object_list_unlimited(env, &taken)
+    Ok(object_list_unlimited(env, &taken))
 }
 
 fn delete<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {

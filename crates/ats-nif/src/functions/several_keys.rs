@@ -5,7 +5,7 @@
 
 use super::access::{find_readable, find_writable};
 use super::arguments::ListTerms;
-use super::object_terms::{has_many, is_long, kept_object_list, object_list_unlimited};
+use super::object_terms::{is_long, kept_object_list, object_list_unlimited, take_up};
 use crate::call::{NifResult, NoReply};
 use crate::env::{Env, VmWord};
 use crate::handle::Shared;
@@ -84,8 +84,7 @@ impl<'e> Lists<'e> {
             self.last = Some(kept);
             return ControlFlow::Break(());
         }
-        let list = object_list_unlimited(self.env, found).unwrap_or(VmWord::NIL);
-        self.lists.push(list);
+        self.lists.push(object_list_unlimited(self.env, found));
         self.words += found.len_words();
         if self.words > LONG_OBJECT {
             ControlFlow::Break(())
@@ -95,11 +94,11 @@ impl<'e> Lists<'e> {
     }
 
     /// Returns the lists, behind the keys that are left.
-    fn answer(mut self, left: VmWord<'e>) -> NifResult<'e> {
+    fn answer(mut self, left: VmWord<'e>) -> VmWord<'e> {
         if let Some(kept) = self.last {
-            self.lists.push(kept_object_list(self.env, &kept)?);
+            self.lists.push(kept_object_list(self.env, &kept));
         }
-        Ok(self.env.cons(left, self.env.list(&self.lists)))
+        self.env.cons(left, self.env.list(&self.lists))
     }
 }
 
@@ -116,30 +115,20 @@ fn lookup_many<'e>(env: Env<'e>, [table, keys]: [VmTerm<'e>; 2]) -> NifResult<'e
         Ok(lists.add(found.as_ref()))
     })?;
     drop(guard);
-    lists.answer(rest(keys, done))
+    Ok(lists.answer(rest(keys, done)))
 }
 
 /// `take_many(Table, Keys) -> [KeysLeft | ObjectsOfEachKey]`.
 fn take_many<'e>(env: Env<'e>, [table, keys]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = find_writable(env, table, &guard)?;
-    let table = &shared.table;
-    let is_bag = table.table_type().is_bag();
     let mut lists = Lists::new(env);
     let done = each_key(env, shared, keys, &guard, |key| {
-        // Taken objects must be returned, on whichever scheduler; so their number comes first.
-        if is_bag
-            && table
-                .lookup_bytes(key, &guard)?
-                .is_some_and(|found| has_many(&found))
-        {
-            return Err(Error::TooLarge);
-        }
-        let taken = table.take_bytes(key, scratch::limit(), &guard)?;
+        let taken = take_up(&shared.table, key, &guard)?;
         Ok(lists.add(taken.as_ref()))
     })?;
     drop(guard);
-    lists.answer(rest(keys, done))
+    Ok(lists.answer(rest(keys, done)))
 }
 
 /// `delete_many(Table, Keys) -> KeysLeft`.

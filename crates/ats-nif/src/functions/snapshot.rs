@@ -298,9 +298,9 @@ fn differences<'e>(env: Env<'e>, [first, second, keys, from]: [VmTerm<'e>; 4]) -
         if !is_same {
             let list = |found| match found {
                 Some(found) => object_list_unlimited(env, &found),
-                None => Ok(VmWord::NIL),
+                None => VmWord::NIL,
             };
-            pairs.push(env.tuple(&[list(old)?, list(new)?]));
+            pairs.push(env.tuple(&[list(old), list(new)]));
         }
     }
     process::consume(env, begun.elapsed().as_micros() / 10);
