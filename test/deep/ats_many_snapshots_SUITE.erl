@@ -7,7 +7,8 @@
 %% that the snapshots hold back is checked after each turn.
 %%
 %% ATS_SOAK_SECONDS says how long the table with snapshots is written to in all (a few seconds by
-%% default, which only tell that everything works).
+%% default, which only tell that everything works), and ATS_SNAPSHOT_OBJECTS how many objects the
+%% tables have.
 -module(ats_many_snapshots_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -16,7 +17,7 @@
 -export([set/1, ordered_set/1]).
 
 -define(DEFAULT_SECONDS, "3").
--define(OBJECTS, 1000000).
+-define(DEFAULT_OBJECTS, "1000000").
 -define(SNAPSHOTS, 1000).
 -define(MEMORY, (1 bsl 30)).
 %% Part of the rate of writers without snapshots that is left with them. A short run tells nothing.
@@ -28,6 +29,8 @@ suite() -> [{timetrap, {seconds, 900 + 4 * seconds()}}].
 all() -> [set, ordered_set].
 
 seconds() -> list_to_integer(os:getenv("ATS_SOAK_SECONDS", ?DEFAULT_SECONDS)).
+
+objects() -> list_to_integer(os:getenv("ATS_SNAPSHOT_OBJECTS", ?DEFAULT_OBJECTS)).
 
 init_per_suite(Config) ->
     {ok, Started} = application:ensure_all_started(ats),
@@ -75,7 +78,7 @@ thousand(Type) ->
 
 filled(Type) ->
     Table = ats:new(t, [Type, public, {snapshot_memory, ?MEMORY}]),
-    Part = ?OBJECTS div 10,
+    Part = objects() div 10,
     [true = ats:insert(Table, [{K, 0} || K <- lists:seq(P * Part, (P + 1) * Part - 1)])
      || P <- lists:seq(0, 9)],
     Table.
@@ -115,13 +118,13 @@ write(Table, Random0, N) ->
     receive
         stop -> exit({written, N})
     after 0 ->
-        write(Table, write_some(Table, Random0, 100), N + 100)
+        write(Table, write_some(Table, objects(), Random0, 100), N + 100)
     end.
 
-write_some(_Table, Random, 0) ->
+write_some(_Table, _Objects, Random, 0) ->
     Random;
-write_some(Table, Random0, N) ->
+write_some(Table, Objects, Random0, N) ->
     Random = rand:mwc59(Random0),
-    Key = rand:mwc59_value32(Random) * ?OBJECTS bsr 32,
+    Key = rand:mwc59_value32(Random) * Objects bsr 32,
     true = ats:insert(Table, {Key, Random}),
-    write_some(Table, Random, N - 1).
+    write_some(Table, Objects, Random, N - 1).

@@ -26,7 +26,6 @@ init_per_suite(Config) ->
 end_per_suite(Config) ->
     [application:stop(Application) || Application <- ?config(started, Config)].
 
--define(TIME, 400).
 
 %% Two writers put lists of two objects, one of which clears the table now and then.
 lists_are_seen_whole(_Config) ->
@@ -333,4 +332,7 @@ tables_that_end_under_queries(_Config) ->
      end || Type <- [set, ordered_set], _ <- lists:seq(1, 5)],
     ok.
 
-beside(Writers, Read) -> ats_test_lib:beside(Writers, ?TIME, Read).
+%% ATS_MOMENT_MS says for how many milliseconds each reader reads beside writers.
+beside(Writers, Read) ->
+    Time = list_to_integer(os:getenv("ATS_MOMENT_MS", "400")),
+    ats_test_lib:beside(Writers, Time, Read).

@@ -268,10 +268,12 @@ read_large_table(_) ->
 %% takes its time; it is measured, and not limited.
 unfix_large_table(_) ->
     M = ats_oracle:subject(),
+    Objects = 200000,
     for_each(fun(Type) ->
-        T = filled(M, Type),
+        T = M:new(t, [Type, public]),
+        M:insert(T, [{N, {value, N}} || N <- lists:seq(1, Objects)]),
         M:safe_fixtable(T, true),
-        [M:delete(T, N) || N <- lists:seq(1, ?OBJECTS)],
+        [M:delete(T, N) || N <- lists:seq(1, Objects)],
         measure({unfix, Type}, fun() -> M:safe_fixtable(T, false) end),
         ?assertEqual(0, M:info(T, size)),
         M:delete(T)
@@ -322,15 +324,16 @@ uncounted_places(_) ->
 %% A table on disk has no counts, so objects are passed one by one, in the memtable and in a file.
 places_on_disk(Config) ->
     File = filename:join(proplists:get_value(priv_dir, Config), "places"),
+    Count = 250000,
     {ok, T} = dats:open_file(places, [{file, File}, {type, ordered_set}]),
-    Objects = [{N, {value, N}} || N <- lists:seq(1, ?OBJECTS)],
+    Objects = [{N, {value, N}} || N <- lists:seq(1, Count)],
     Calls = [
-        {rank, fun() -> ?assertEqual(?OBJECTS, dats:rank(T, x)) end},
-        {nth, fun() -> ?assertMatch({_, _}, dats:nth(T, ?OBJECTS - 10)) end},
-        {last, fun() -> ?assertMatch({_, _}, dats:nth(T, 10 - ?OBJECTS)) end},
-        {range_count, fun() -> ?assertEqual(?OBJECTS, dats:range_count(T, 1, x)) end},
+        {rank, fun() -> ?assertEqual(Count, dats:rank(T, x)) end},
+        {nth, fun() -> ?assertMatch({_, _}, dats:nth(T, Count - 10)) end},
+        {last, fun() -> ?assertMatch({_, _}, dats:nth(T, 10 - Count)) end},
+        {range_count, fun() -> ?assertEqual(Count, dats:range_count(T, 1, x)) end},
         {take_all_objects, fun() ->
-            in_large_process(fun() -> ?assertEqual(?OBJECTS, length(dats:take_all_objects(T))) end)
+            in_large_process(fun() -> ?assertEqual(Count, length(dats:take_all_objects(T))) end)
         end}
     ],
     [

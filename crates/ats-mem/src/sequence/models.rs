@@ -2,7 +2,7 @@
 //! them, and drop them. Nodes have four children.
 
 use super::*;
-use crate::explore::check;
+use crate::explore::{check, check_long};
 use crate::record::Plain;
 use ats_sync::shim::atomic::{AtomicPtr, Ordering, quietly};
 use ats_sync::{Guard, collect, pin};
@@ -89,7 +89,7 @@ fn together(key: &Arc<Key>, one: impl FnOnce(&Key) + 'static, other: impl FnOnce
 
 #[test]
 fn a_reader_meets_a_version_that_is_taken_over() {
-    check(2, || {
+    check_long(|| {
         let key = Key::new(5);
         together(
             &key,
@@ -109,7 +109,7 @@ fn a_reader_meets_a_version_that_is_taken_over() {
 /// Either the reader keeps a version before the writer takes it over, or the writer takes it over.
 #[test]
 fn a_version_is_kept_or_taken_over() {
-    check(2, || {
+    check_long(|| {
         let key = Key::new(2);
         together(
             &key,
