@@ -67,6 +67,7 @@
 //! So the copy could be found, unless it was moved again: but M was the last move.
 
 mod bucket;
+mod bucket_orders;
 mod directory;
 mod fingerprints;
 mod line;

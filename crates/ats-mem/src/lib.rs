@@ -14,6 +14,7 @@ mod explore;
 mod figures;
 pub mod forcing;
 pub mod hash;
+mod identity;
 mod lazy;
 mod passing;
 mod prefetch;

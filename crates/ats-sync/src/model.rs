@@ -91,6 +91,9 @@ constants! {
     /// Number of buckets below which the records of several keys are not prefetched, because such a
     /// table fits into the cache of a core: a few thousand keys. Models have few buckets.
     LEAST_APPROACHED_BUCKETS: usize = 1024, 1, 1;
+    /// Buckets whose order a thread remembers: seven kilobytes. In models different buckets soon
+    /// share an entry.
+    CACHED_ORDERS: usize = 64, 2, 2;
     /// Number of buckets below which a stripe is not split. Models have few buckets.
     MIN_BUCKETS_PER_STRIPE: usize = 8, 1, 1;
 

@@ -8,8 +8,9 @@
 //! Good for: few keys of large trees, while little is retired. Otherwise it costs a few nanoseconds
 //! more than a search.
 
-use super::leaf_hint::{Identity, LeafHint};
+use super::leaf_hint::LeafHint;
 use super::root::Root;
+use crate::identity::Identity;
 use crate::record::{Record, Release};
 use crate::short_key::bits_at;
 use ats_sync::Guard;

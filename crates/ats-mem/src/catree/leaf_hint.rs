@@ -12,41 +12,10 @@ use super::header::NodePtr;
 use super::kind::Kind;
 use super::leaf::Leaf;
 use super::link::Node;
+use crate::identity::Identity;
 use crate::record::Release;
 use ats_sync::Guard;
-use std::cell::Cell;
 use std::ptr;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-/// The identity of a tree among all that ever existed.
-pub(super) struct Identity(u64);
-
-impl Identity {
-    pub(super) fn new() -> Self {
-        // An atomic outside the shim: it orders nothing.
-        static NEXT: AtomicU64 = AtomicU64::new(1);
-        /// Number of identities that a thread takes at once, so that threads that make trees all
-        /// the time do not contend.
-        const TAKEN: u64 = 64;
-        std::thread_local! {
-            static OWN: Cell<u64> = const { Cell::new(0) };
-        }
-        let own = OWN.get();
-        let identity = if own.is_multiple_of(TAKEN) {
-            NEXT.fetch_add(1, Ordering::Relaxed) * TAKEN
-        } else {
-            own
-        };
-        OWN.set(identity + 1);
-        Identity(identity)
-    }
-
-    /// Returns the number, which no other tree has, and which is never 0.
-    #[inline(always)]
-    pub(super) fn number(&self) -> u64 {
-        self.0
-    }
-}
 
 /// A leaf, and the epoch in which it was found.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -2,13 +2,14 @@
 //!
 //! Only the holder of a bucket's lock may call functions that change it. Any thread may read it.
 
-use super::fingerprints::FingerprintsCell;
+use super::fingerprints::{Fingerprints, FingerprintsCell};
 use super::line::{Full, Line, SLOTS, Word};
 use crate::prefetch::prefetch;
 use crate::record::Release;
 use crate::slab::SlabBox;
 use ats_sync::Guard;
 use ats_sync::shim::atomic::AtomicU64;
+use std::cell::Cell;
 use std::ptr;
 
 /// A bucket of the table, which a thread has reached under a guard of `'t`, or uses alone (HASH-5).
@@ -24,6 +25,18 @@ impl<R: Release> Clone for Bucket<'_, R> {
 }
 
 impl<R: Release> Copy for Bucket<'_, R> {}
+
+/// Largest number of slots of buckets whose contents are compared: those of two lines, which all but
+/// a few buckets have at most.
+pub(super) const FEW_SLOTS: usize = 2 * SLOTS;
+
+/// The fingerprints and the words of a bucket of up to two lines, each as of some moment.
+pub(super) struct Contents {
+    pub(super) fingerprints: Fingerprints,
+    pub(super) words: [Word; FEW_SLOTS],
+    /// The number of slots: those of one line or two.
+    pub(super) len: usize,
+}
 
 /// A slot of a bucket.
 #[derive(Clone, Copy)]
@@ -130,6 +143,62 @@ impl<'t, R: Release> Bucket<'t, R> {
     pub(super) fn is_bare(self) -> bool {
         let fingerprints = self.fingerprints.load();
         fingerprints.occupied_slots().next().is_none() && !fingerprints.are_chained()
+    }
+
+    /// Loads the contents of the bucket, unless it has more than two lines.
+    #[inline]
+    pub(super) fn contents(self) -> Option<Contents> {
+        let fingerprints = self.fingerprints.load();
+        let mut words = [Word::EMPTY; FEW_SLOTS];
+        for (word, slot) in words.iter_mut().zip(&self.first.words) {
+            *word = Word::load(slot);
+        }
+        let mut len = SLOTS;
+        if fingerprints.are_chained() {
+            let second = self.first.next()?;
+            for (word, slot) in words[SLOTS..].iter_mut().zip(&second.words) {
+                *word = Word::load(slot);
+            }
+            len = FEW_SLOTS;
+            if second.next().is_some() {
+                return None;
+            }
+        }
+        Some(Contents {
+            fingerprints,
+            words,
+            len,
+        })
+    }
+
+    /// Returns `true` if the bucket has these contents.
+    #[inline]
+    pub(super) fn has(self, fingerprints: Fingerprints, words: &[Cell<Word>; FEW_SLOTS]) -> bool {
+        let is_same = |line: &Line<R>, words: &[Cell<Word>]| {
+            let pairs = line.words.iter().zip(words);
+            pairs.fold(true, |same, (slot, word)| {
+                same & (Word::load(slot) == word.get())
+            })
+        };
+        if self.fingerprints.load() != fingerprints {
+            return false;
+        }
+        let second = || {
+            let second = self.first.next();
+            second.is_some_and(|line| is_same(line, &words[SLOTS..]) && line.next().is_none())
+        };
+        is_same(self.first, &words[..SLOTS]) && (!fingerprints.are_chained() || second())
+    }
+
+    /// Returns the content of a slot, unless it is empty.
+    ///
+    /// # Safety
+    /// The word must have been loaded from this bucket, under its guard.
+    #[inline]
+    pub(super) unsafe fn full(self, word: Word) -> Option<Full<'t, R>> {
+        // SAFETY: the word is not empty, and its record lives as long as the guard of the bucket,
+        // because it was loaded under that guard (HASH-5).
+        (!word.is_empty()).then(|| unsafe { Full::new(word) })
     }
 
     /// Visits the slots that are not empty.

@@ -57,13 +57,19 @@ fn high_bit(number: usize) -> usize {
 }
 
 /// The layout of the table at one moment.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct View {
     active: usize,
     moves: usize,
 }
 
 impl View {
+    /// The view of no table: none is without buckets.
+    pub(super) const NONE: Self = View {
+        active: 0,
+        moves: 0,
+    };
+
     #[inline]
     pub(super) fn bucket(self, hash: u64) -> usize {
         bucket_of(hash, self.active)

@@ -39,6 +39,9 @@ const CHOICE_SHIFT: u32 = FINGERPRINT_SHIFT + 7;
 pub(super) struct Fingerprints(u64);
 
 impl Fingerprints {
+    /// The fingerprints of an empty bucket.
+    pub(super) const NONE: Self = Self(0);
+
     /// Returns the slots with the fingerprint of `hash`. Rarely, another slot is among them.
     #[inline]
     pub(super) fn candidates(self, hash: u64) -> Indices {

@@ -6,6 +6,7 @@ use super::seed::Seed;
 use super::stripes::StripeSet;
 use crate::figures::Totals;
 use crate::forcing::Forcing;
+use crate::identity::Identity;
 use crate::lazy::Lazy;
 use crate::read_points::ReadPoints;
 use crate::record::{Release, Weight, free_alone};
@@ -23,6 +24,7 @@ pub struct HashTable<R: Release> {
     pub(super) directory: Directory<R>,
     pub(super) stripes: StripeSet,
     pub(super) seed: Seed,
+    pub(super) identity: Identity,
     pub(super) forcing: Forcing,
     /// The clock, and the versions that snapshot queries may read.
     pub(super) read_points: ReadPoints<R>,
@@ -72,6 +74,7 @@ impl<R: Release> HashTable<R> {
             directory: Directory::new(),
             stripes: StripeSet::new(),
             seed: Seed::random(),
+            identity: Identity::new(),
             forcing: Forcing::default(),
             read_points: ReadPoints::new(),
             drained: 0,
@@ -83,6 +86,8 @@ impl<R: Release> HashTable<R> {
     /// now. So a huge table can be freed in slices; dropping it frees the rest at once.
     pub fn free_some(&mut self, count: usize) -> bool {
         let mut guard = pin();
+        // Threads may remember records that are now freed without a grace period.
+        self.identity = Identity::new();
         let mut freed = 0;
         while self.drained < self.directory.active() {
             if freed >= count {

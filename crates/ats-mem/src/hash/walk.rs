@@ -10,8 +10,9 @@
 //! The price: consecutive buckets are not adjacent in memory, and the records of a bucket have to
 //! be sorted, a handful at a time.
 
-use super::bucket::Bucket;
-use super::directory::depth_of;
+use super::bucket::{Bucket, Contents, FEW_SLOTS};
+use super::bucket_orders::{Here, Remembered};
+use super::directory::{View, depth_of};
 use super::line::{Full, Word};
 use super::table::HashTable;
 use crate::read_points::When;
@@ -75,6 +76,9 @@ pub(super) fn resolve_word<'g, R: Release>(
 /// The records of one interval in order, each as of one moment.
 type Found<'g, R> = Vec<(u64, &'g Record<R>)>;
 
+/// The first record behind a position in its bucket, and `true` if the position follows a known key.
+type FirstBehind<'g, R> = (Option<&'g Record<R>>, bool);
+
 /// The step from a position to the next record, within the interval of one bucket.
 struct Step<'g, R: Release> {
     first: Option<&'g Record<R>>,
@@ -82,6 +86,144 @@ struct Step<'g, R: Release> {
     is_known: bool,
     /// Start of the next interval; `None` at the end of the table.
     end: Option<u64>,
+}
+
+/// The interval of a bucket, in a view of the table.
+#[derive(Clone, Copy)]
+struct Interval {
+    view: View,
+    bucket: usize,
+    /// The last reversed hash of the interval.
+    last: u64,
+    /// The first one.
+    first: u64,
+}
+
+impl Interval {
+    fn of(view: View, position: Position<'_>) -> Self {
+        let reversed = position.reversed_hash();
+        let bucket = view.bucket(reversed.reverse_bits());
+        let rest = u64::MAX >> view.depth(bucket);
+        Interval {
+            view,
+            bucket,
+            last: reversed | rest,
+            first: reversed & !rest,
+        }
+    }
+}
+
+/// A record of a bucket.
+struct Row<'g, R: Release> {
+    reversed: u64,
+    slot: u8,
+    full: Full<'g, R>,
+}
+
+impl<R: Release> Clone for Row<'_, R> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<R: Release> Copy for Row<'_, R> {}
+
+/// The records of a bucket of up to two lines, in order.
+struct Order<'g, R: Release> {
+    rows: [Option<Row<'g, R>>; FEW_SLOTS],
+    len: usize,
+}
+
+impl<'g, R: Release> Order<'g, R> {
+    fn rows(&self) -> impl Iterator<Item = Row<'g, R>> {
+        self.rows[..self.len].iter().flatten().copied()
+    }
+
+    #[inline]
+    fn add(&mut self, new: Row<'g, R>) {
+        let mut at = self.len;
+        while at > 0
+            && let Some(row) = self.rows[at - 1]
+            && new.is_before(&row)
+        {
+            self.rows[at] = Some(row);
+            at -= 1;
+        }
+        self.rows[at] = Some(new);
+        self.len += 1;
+    }
+
+    /// Returns `true` if the bucket has the records of its interval, each once. It has others while
+    /// records are moved.
+    fn is_settled(&self, interval: Interval) -> bool {
+        let mut least = Some(interval.first);
+        self.rows().all(|row| {
+            let is_next = least.is_some_and(|least| row.reversed >= least);
+            least = row.reversed.checked_add(1);
+            is_next && row.reversed <= interval.last
+        })
+    }
+}
+
+impl<R: Release> Row<'_, R> {
+    #[inline]
+    fn is_before(&self, other: &Self) -> bool {
+        match self.reversed.cmp(&other.reversed) {
+            Ordering::Less => true,
+            Ordering::Equal => self.full.record().key() < other.full.record().key(),
+            Ordering::Greater => false,
+        }
+    }
+}
+
+/// Takes a step in a bucket whose order is remembered. Returns `None` if the position is that of an
+/// unknown key, or is within the interval.
+#[inline]
+fn step_along<'g, R: Release>(
+    remembered: &Remembered<'_, 'g, R>,
+    (position, interval): (Position<'_>, Interval),
+    is_fixed: bool,
+    guard: &'g Guard,
+) -> Option<FirstBehind<'g, R>> {
+    let (slot, is_known) = match position {
+        Position::At(reversed) if reversed == interval.first => (None, false),
+        Position::At(_) => return None,
+        Position::Behind(reversed, key) => {
+            let (slot, full) = remembered.find(reversed.reverse_bits(), key)?;
+            let is_known = HashTable::is_known(*full, full.record(), is_fixed, guard);
+            (Some(slot), is_known)
+        }
+    };
+    let mut records = remembered.records_behind(slot);
+    let first = records.find_map(|full| resolve_word(*full, full.record(), When::NOW, guard));
+    Some((first, is_known))
+}
+
+/// Returns the first of some records in order that is behind `position` and not behind `last`, and
+/// whether a walk may continue from the key that the position follows.
+#[inline]
+fn step_over<'g, R: Release>(
+    rows: impl Iterator<Item = (u64, Full<'g, R>)>,
+    position: Position<'_>,
+    last: u64,
+    is_fixed: bool,
+    guard: &'g Guard,
+) -> FirstBehind<'g, R> {
+    let mut is_known = false;
+    for (reversed, full) in rows {
+        let record = full.record();
+        match position.order(reversed, record.key()) {
+            Ordering::Greater => {}
+            Ordering::Equal => is_known |= HashTable::is_known(*full, record, is_fixed, guard),
+            Ordering::Less if reversed > last => break,
+            Ordering::Less => {
+                if let Some(record) = resolve_word(*full, record, When::NOW, guard) {
+                    return (Some(record), is_known);
+                }
+            }
+        }
+    }
+    (None, is_known)
 }
 
 /// Positions ahead of a walk, whose buckets and records are prefetched, because consecutive buckets
@@ -261,15 +403,16 @@ impl<R: Release> HashTable<R> {
         &'g self,
         position: Position<'_>,
         guard: &'g Guard,
-        mut look: impl FnMut(Option<Bucket<'g, R>>, u64) -> T,
+        mut look: impl FnMut(Option<Bucket<'g, R>>, Interval) -> T,
     ) -> (T, Option<u64>) {
         loop {
-            let view = self.directory.view();
-            let bucket = view.bucket(position.reversed_hash().reverse_bits());
-            let last = position.reversed_hash() | (u64::MAX >> view.depth(bucket));
-            let found = look(self.directory.bucket(bucket, guard), last);
-            if self.directory.confirms_bucket(view, bucket) {
-                return (found, last.checked_add(1));
+            let interval = Interval::of(self.directory.view(), position);
+            let found = look(self.directory.bucket(interval.bucket, guard), interval);
+            if self
+                .directory
+                .confirms_bucket(interval.view, interval.bucket)
+            {
+                return (found, interval.last.checked_add(1));
             }
         }
     }
@@ -283,10 +426,10 @@ impl<R: Release> HashTable<R> {
         guard: &'g Guard,
         found: &mut Found<'g, R>,
     ) -> Option<u64> {
-        let ((), end) = self.look_at_interval(position, guard, |bucket, last| {
+        let ((), end) = self.look_at_interval(position, guard, |bucket, interval| {
             found.clear();
             if let Some(bucket) = bucket {
-                self.collect(bucket, (position, last), when, guard, found);
+                self.collect(bucket, (position, interval.last), when, guard, found);
             }
         });
         if found.len() > 1 {
@@ -303,35 +446,64 @@ impl<R: Release> HashTable<R> {
     /// Returns the step from `position` at this moment.
     fn step<'g>(&'g self, position: Position<'_>, guard: &'g Guard) -> Step<'g, R> {
         let is_fixed = self.is_fixed();
-        let ((first, is_known), end) = self.look_at_interval(position, guard, |bucket, last| {
-            let (mut first, mut is_known) = (None::<(u64, &Record<R>)>, false);
-            let visit = |_, word: Full<'g, R>| {
-                let record = word.record();
-                let reversed = self.seed.hash(record.key()).reverse_bits();
-                match position.order(reversed, record.key()) {
-                    Ordering::Greater => {}
-                    Ordering::Equal => is_known |= Self::is_known(*word, record, is_fixed, guard),
-                    Ordering::Less => {
-                        let is_first = first.is_none_or(|(other, first)| {
-                            (reversed, record.key()) < (other, first.key())
-                        });
-                        if is_first && reversed <= last {
-                            let seen = resolve_word(*word, record, When::NOW, guard);
-                            first = seen.map(|record| (reversed, record)).or(first);
-                        }
-                    }
+        let ((first, is_known), end) =
+            self.look_at_interval(position, guard, |bucket, interval| {
+                let Some(bucket) = bucket else {
+                    return (None, false);
+                };
+                let here = Here {
+                    identity: &self.identity,
+                    view: interval.view,
+                    bucket: interval.bucket,
+                };
+                let recalled = here.recall(bucket, guard, |remembered| {
+                    step_along(&remembered, (position, interval), is_fixed, guard)
+                });
+                if let Some(step) = recalled {
+                    return step;
                 }
-            };
-            if let Some(bucket) = bucket {
-                bucket.for_each(visit);
-            }
-            (first.map(|(_, record)| record), is_known)
-        });
+                if let Some(contents) = bucket.contents() {
+                    let order = self.sort(bucket, &contents);
+                    if order.is_settled(interval) {
+                        here.remember(&contents, order.rows().map(|row| row.slot), guard);
+                    }
+                    let rows = order.rows().map(|row| (row.reversed, row.full));
+                    return step_over(rows, position, interval.last, is_fixed, guard);
+                }
+                let mut rows = Vec::new();
+                bucket.for_each(|_, full| rows.push((self.reversed_hash(full), full)));
+                rows.sort_unstable_by_key(|(reversed, full)| (*reversed, full.record().key()));
+                step_over(rows.into_iter(), position, interval.last, is_fixed, guard)
+            });
         Step {
             first,
             is_known,
             end,
         }
+    }
+
+    #[inline]
+    fn reversed_hash(&self, full: Full<'_, R>) -> u64 {
+        self.seed.hash(full.record().key()).reverse_bits()
+    }
+
+    /// Sorts the records of a bucket.
+    fn sort<'g>(&self, bucket: Bucket<'g, R>, contents: &Contents) -> Order<'g, R> {
+        let mut order = Order {
+            rows: [None; FEW_SLOTS],
+            len: 0,
+        };
+        for (slot, word) in contents.words[..contents.len].iter().enumerate() {
+            // SAFETY: the contents have just been loaded from the bucket.
+            if let Some(full) = unsafe { bucket.full(*word) } {
+                order.add(Row {
+                    reversed: self.reversed_hash(full),
+                    slot: slot as u8,
+                    full,
+                });
+            }
+        }
+        order
     }
 
     fn collect<'g>(
