@@ -109,24 +109,24 @@ impl<'e> Target<'_, 'e> {
     }
 
     fn replace(self, specs: VmTerm<'e>) -> NifResult<'e> {
-        let table = &self.shared.table;
-        let values = if is_list(specs) {
-            parse_list(specs, element_spec)
+        let replaced = if is_list(specs) {
+            parse_list(specs, element_spec).and_then(|values| self.replace_elements(&values))
         } else {
             element_spec(specs)
-                .map(|spec| vec![spec])
                 .map_err(NoReply::from)
+                .and_then(|value| self.replace_elements(&[value]))
         };
-        let replaced = values.and_then(|values| {
-            scratch::with_workspace(|work| {
-                table.update_element(self.key, &values, self.default, work)
-            })
-        });
         match replaced {
             Ok(replaced) => Ok(boolean(replaced)),
             Err(no_reply) if self.lacks_key(no_reply)? => Ok(boolean(false)),
             Err(no_reply) => Err(no_reply),
         }
+    }
+
+    #[inline]
+    fn replace_elements(self, values: &[(usize, VmTerm<'e>)]) -> Result<bool, NoReply> {
+        let table = &self.shared.table;
+        scratch::with_workspace(|work| table.update_element(self.key, values, self.default, work))
     }
 
     /// Returns `true` if a call is refused because the key is absent. `ets` looks for the key

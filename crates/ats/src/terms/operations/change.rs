@@ -50,24 +50,36 @@ impl<H: Host> Table<H> {
         if self.table_type.is_bag() {
             return Err(Error::TableType);
         }
-        let mut changes = Vec::with_capacity(values.len());
-        let mut last = 0;
-        for (position, value) in values {
-            let index = self.index_to_change(*position)?;
-            last = last.max(index);
-            changes.push((index, NewValue::Term(*value)));
+        let change = |(position, value): &(usize, H::Term<'t>)| {
+            Ok((self.index_to_change(*position)?, NewValue::Term(*value)))
+        };
+        if let [value] = values {
+            return self.replace_elements(key, &[change(value)?], default, work);
         }
-        let (mut found, parts) = (false, values.len());
-        self.update_object(key, default, parts, work, |object, image, most| {
+        let changes: Result<Vec<_>, Error> = values.iter().map(change).collect();
+        self.replace_elements(key, &changes?, default, work)
+    }
+
+    #[inline]
+    fn replace_elements<T: HostTerm<Host = H>>(
+        &self,
+        key: T,
+        changes: &[(usize, NewValue<'_, T>)],
+        default: Option<T>,
+        work: &mut Room<T>,
+    ) -> Result<bool, Error> {
+        let mut found = false;
+        let last = changes.iter().map(|(index, _)| *index).max();
+        self.update_object(key, default, changes.len(), work, |object, image, most| {
             found = true;
-            if !changes.is_empty() && last >= object.arity() {
-                return Err(Error::Position);
+            match last {
+                None => Ok(Becomes::Same),
+                Some(last) if last >= object.arity() => Err(Error::Position),
+                Some(_) => {
+                    image.replace_elements_within(object, changes, most)?;
+                    Ok(Becomes::New { counter: None })
+                }
             }
-            if changes.is_empty() {
-                return Ok(Becomes::Same);
-            }
-            image.replace_elements_within(object, &changes, most)?;
-            Ok(Becomes::New { counter: None })
         })?;
         Ok(found)
     }
