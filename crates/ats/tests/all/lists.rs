@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const KEYS: usize = 3;
-const ROUNDS: u64 = 300;
+const ROUNDS: u64 = 100;
 /// Number of lists of one thread, and of calls of each other thread.
 const LISTS: u64 = 3;
 const CALLS: u64 = 16;

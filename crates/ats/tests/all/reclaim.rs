@@ -166,7 +166,7 @@ fn most_graces(enough: usize, work: impl Fn() + Sync) -> usize {
     most
 }
 
-const LARGE: i64 = 1 << 21;
+const LARGE: i64 = 1 << 19;
 
 fn large() -> Term {
     (0..LARGE).map(Term::from).collect::<Vec<_>>().into()
