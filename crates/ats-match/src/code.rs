@@ -26,7 +26,7 @@ pub struct Program<H: Host> {
     pub(crate) constants: Vec<Constant>,
     /// Number of words of the specification, which holds the constants.
     pub(crate) constant_words: usize,
-    /// The places of the literals, if they can be exchanged.
+    /// The literals and their uses, if they can be exchanged.
     pub(crate) literals: Option<Box<Literals>>,
 }
 

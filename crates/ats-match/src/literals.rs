@@ -1,9 +1,9 @@
 //! Programs whose literals can be exchanged.
 //!
 //! Such a program is compiled from a clause in which each immediate literal is a marker, an integer
-//! that stands nowhere else in the clause. The places where markers turn up, in the code and in the
-//! specification, are those where literals are to be put. Literals that are no immediates are read
-//! from the image wherever they are needed.
+//! that stands nowhere else in the clause. Literals are to be put into the instructions,
+//! patterns and expressions in which markers turn up. Literals that are no immediates are read from
+//! the image wherever they are needed.
 
 use crate::code::{Op, Program};
 use crate::error::Error;
@@ -13,7 +13,7 @@ use crate::shape::{At, Literals, Shape, Use, WIPED, WIPED_FIRST, hash, is_litera
 use crate::spec::{Constant, Expression, Pattern};
 use ats_term::Kind;
 use ats_term::image::{
-    BoxKind, Host, HostTerm, ImageBox, Immediate, Place, overwrite_leaf, small_word,
+    BoxKind, Host, HostTerm, ImageBox, Immediate, Location, overwrite_leaf, small_word,
 };
 
 /// The integer that is the first marker. Nothing depends on it: a clause in which it stands is not
@@ -119,7 +119,7 @@ impl<H: Host> Program<H> {
             let word = literals.image[*literal as usize];
             let constant = || Constant {
                 image: 0,
-                place: Place::of_immediate(word).expect("a literal is an immediate"),
+                location: Location::of_immediate(word).expect("a literal is an immediate"),
             };
             match *at {
                 At::Op(index) => {

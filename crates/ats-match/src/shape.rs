@@ -6,7 +6,7 @@
 //! [`Program::exchange_literals`](crate::Program::exchange_literals).
 //!
 //! A shape is the image of the clause with the literals wiped out. An image has the same layout
-//! whatever its immediates are, so places in it stay right if two images have the same shape.
+//! whatever its immediates are, so offsets in it stay right if two images have the same shape.
 
 use ats_term::image::{BoxKind, Host, HostTerm, ImageBox, ImageBuilder, Immediate, Object};
 use std::marker::PhantomData;
@@ -17,7 +17,7 @@ pub(crate) const WIPED: u64 = 0;
 /// The word in the place of a literal that would be a name if it were an atom.
 pub(crate) const WIPED_FIRST: u64 = 1 << 8;
 
-/// The places of the literals of a program.
+/// The literals of a program: their offsets in the image, and their uses.
 pub(crate) struct Literals {
     /// The wiped image: [`Shape::wiped`].
     pub(crate) shape: Box<[u64]>,
@@ -37,7 +37,7 @@ pub(crate) struct Use {
     pub(crate) literal: u32,
 }
 
-/// The place where a literal is used: an instruction, a pattern or an expression, by its index.
+/// The user of a literal: an instruction, a pattern or an expression, by its index.
 pub(crate) enum At {
     Op(u32),
     Pattern(u32),
@@ -53,7 +53,7 @@ pub(crate) enum At {
 ///
 /// # Invariant
 /// - SHAPE-1. If the shapes of two clauses are equal, their images have boxes of the same kinds
-///   and sizes in the same places.
+///   and sizes at the same offsets.
 pub struct Shape<H> {
     /// The image of the clause, which owns nothing.
     pub(crate) image: Vec<u64>,

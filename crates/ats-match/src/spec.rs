@@ -7,7 +7,7 @@
 use crate::function::Function;
 use crate::owned_image::OwnedImage;
 use ats_term::Zeros;
-use ats_term::image::{Host, ImageRef, Object, Place};
+use ats_term::image::{Host, ImageRef, Location, Object};
 
 /// Words of atoms with a special meaning, in the encoding of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,7 +147,7 @@ impl<I: Id> Range<I> {
 pub struct Constant {
     /// Number of the image, which is that of the clause.
     pub(crate) image: u32,
-    pub(crate) place: Place,
+    pub(crate) location: Location,
 }
 
 /// A pattern of a part of an object.
@@ -253,7 +253,7 @@ impl<H: Host> Spec<H> {
     pub fn constant(&self, constant: Constant) -> ImageRef<'_, H> {
         let object = self.images[constant.image as usize].object();
         // SAFETY: the parser makes constants only from terms of the image with this number.
-        unsafe { object.term_at(constant.place) }
+        unsafe { object.term_at(constant.location) }
     }
 
     /// Returns the clause with this number in its original form: the tuple `{Head, Guards, Body}`.

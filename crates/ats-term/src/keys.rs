@@ -319,26 +319,26 @@ impl<T: TermRef, F: Format, R: MapRecorder<T>> Walk<'_, T, F, R> {
     fn write_flat_keys(&mut self, pairs: &mut [(T, T)]) {
         self.format.map_keys(Boundary::Enter);
         let start = self.out.len();
-        let mut places = [(0, 0); FLAT_PAIRS];
-        let places = &mut places[..pairs.len()];
-        for ((key, _), place) in pairs.iter().zip(places.iter_mut()) {
+        let mut ranges = [(0, 0); FLAT_PAIRS];
+        let ranges = &mut ranges[..pairs.len()];
+        for ((key, _), range) in pairs.iter().zip(ranges.iter_mut()) {
             let from = self.out.len();
             if let Some(word) = key.immediate() {
                 self.format.immediate(*key, word, self.out);
             }
-            *place = (from, self.out.len());
+            *range = (from, self.out.len());
         }
         self.format.map_keys(Boundary::Leave);
-        let bytes = |place: (usize, usize)| &self.out[place.0..place.1];
+        let bytes = |range: (usize, usize)| &self.out[range.0..range.1];
         let mut comparisons = 0;
         let mut is_sorted = true;
-        for i in 1..places.len() {
+        for i in 1..ranges.len() {
             for at in (1..=i).rev() {
                 comparisons += 1;
-                if bytes(places[at - 1]) <= bytes(places[at]) {
+                if bytes(ranges[at - 1]) <= bytes(ranges[at]) {
                     break;
                 }
-                places.swap(at - 1, at);
+                ranges.swap(at - 1, at);
                 pairs.swap(at - 1, at);
                 is_sorted = false;
             }
@@ -346,7 +346,7 @@ impl<T: TermRef, F: Format, R: MapRecorder<T>> Walk<'_, T, F, R> {
         self.work = self.work.saturating_add(COMPARISON * comparisons);
         if !is_sorted {
             let end = self.out.len();
-            for (from, to) in places {
+            for (from, to) in ranges {
                 self.out.extend_from_within(*from..*to);
             }
             self.out.copy_within(end.., start);

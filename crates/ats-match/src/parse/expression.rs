@@ -5,7 +5,7 @@ use crate::error::{Error, text};
 use crate::function::{Function, is_trace_form, is_trace_function};
 use crate::spec::{Constant, Expression, ExpressionId, Id, Range, Slot};
 use ats_term::Zeros;
-use ats_term::image::{Host, ImageRef, Immediate, Place, Slots, View};
+use ats_term::image::{Host, ImageRef, Immediate, Location, Slots, View};
 use ats_term::order::{for_each_map, order_key};
 use std::collections::HashMap;
 
@@ -155,12 +155,12 @@ impl<H: Host> Parser<'_, H> {
     /// belongs to the nodes from `first` on. Parts come after the node they belong to.
     fn fold_constants(&mut self, first: usize, sources: &[Option<Source>]) {
         for at in (0..sources.len()).rev() {
-            let Some(Source { value: place, .. }) = sources[at] else {
+            let Some(origin) = sources[at] else {
                 continue;
             };
             let verbatim = |&part: &usize| match self.spec.expressions[part] {
                 Expression::Constant(constant) => {
-                    sources[part - first].is_some_and(|source| source.term == constant.place)
+                    sources[part - first].is_some_and(|source| source.term == constant.location)
                 }
                 _ => false,
             };
@@ -178,7 +178,7 @@ impl<H: Host> Parser<'_, H> {
             if constant {
                 self.spec.expressions[first + at] = Expression::Constant(Constant {
                     image: self.image,
-                    place,
+                    location: origin.value,
                 });
             }
         }
@@ -191,10 +191,10 @@ type Pair<'i, H> = (ImageRef<'i, H>, ImageRef<'i, H>);
 /// The pairs of the maps in some terms, sorted by the key expressions as terms.
 struct Orders<'t, 'i, H: Host> {
     terms: &'t [ImageRef<'i, H>],
-    /// Sorted pairs of all maps in the terms, by the place of the map. Each key is visited once,
+    /// Sorted pairs of all maps in the terms, by the location of the map. Each key is visited once,
     /// although every map around it is sorted, too. Computed only if some map has a key that is no
     /// immediate.
-    known: Option<HashMap<Place, Vec<Pair<'i, H>>>>,
+    known: Option<HashMap<Location, Vec<Pair<'i, H>>>>,
 }
 
 impl<'t, 'i, H: Host> Orders<'t, 'i, H> {
@@ -215,7 +215,7 @@ impl<'t, 'i, H: Host> Orders<'t, 'i, H> {
         if keys.len() > 1 && !is_flat {
             let terms = self.terms;
             let known = self.known.get_or_insert_with(|| orders(terms, zeros));
-            return known.remove(&map.place()).unwrap_or(pairs);
+            return known.remove(&map.location()).unwrap_or(pairs);
         }
         pairs.sort_by_cached_key(|&(key, _)| {
             let mut bytes = Vec::new();
@@ -229,11 +229,11 @@ impl<'t, 'i, H: Host> Orders<'t, 'i, H> {
 fn orders<'i, H: Host>(
     terms: &[ImageRef<'i, H>],
     zeros: Zeros,
-) -> HashMap<Place, Vec<Pair<'i, H>>> {
+) -> HashMap<Location, Vec<Pair<'i, H>>> {
     let mut known = HashMap::new();
     for &term in terms {
         for_each_map(term, zeros, |map, pairs| {
-            known.insert(map.place(), pairs.to_vec());
+            known.insert(map.location(), pairs.to_vec());
         });
     }
     known
@@ -278,11 +278,11 @@ fn made_tuple<H: Host>(elements: Slots<'_, H>) -> Option<Slots<'_, H>> {
 /// Origin of an expression in the image.
 #[derive(Clone, Copy)]
 struct Source {
-    /// The place of its term.
-    term: Place,
-    /// The place of its value, if it is a constant that exists in the image: for `{{...}}` the
+    /// The location of its term.
+    term: Location,
+    /// The location of its value, if it is a constant that exists in the image: for `{{...}}` the
     /// inner tuple.
-    value: Place,
+    value: Location,
 }
 
 impl Source {
@@ -292,8 +292,8 @@ impl Source {
             _ => None,
         };
         Source {
-            term: term.place(),
-            value: inner.unwrap_or(term).place(),
+            term: term.location(),
+            value: inner.unwrap_or(term).location(),
         }
     }
 }

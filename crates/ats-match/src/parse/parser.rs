@@ -41,7 +41,7 @@ impl<H: Host> Parser<'_, H> {
     pub(super) fn constant(&self, term: ImageRef<'_, H>) -> Constant {
         Constant {
             image: self.image,
-            place: term.place(),
+            location: term.location(),
         }
     }
 }

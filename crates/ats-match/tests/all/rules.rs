@@ -431,7 +431,7 @@ fn what_was_made_can_be_looked_at() {
 }
 
 #[test]
-fn the_place_is_asked() {
+fn the_environment_is_asked() {
     assert_eq!(body(call("self", []), int(1)), atom("the process"));
     assert_eq!(body(call("node", []), int(1)), atom("nonode@nohost"));
     assert_eq!(body(call("node", [int(1)]), int(1)), atom("EXIT"));

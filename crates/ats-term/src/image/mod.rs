@@ -115,4 +115,4 @@ pub use packed::{Packed, Packer};
 pub use replace::NewValue;
 pub use stored::Stored;
 pub use term_host::TermHost;
-pub use view::{ImageRef, Place, Slots, SlotsIter, View};
+pub use view::{ImageRef, Location, Slots, SlotsIter, View};

@@ -4,7 +4,7 @@ use super::host::Host;
 use super::layout::{
     LIST, MAP, TUPLE, arity, boxes, content_words, header_tag, is_immediate, slot_offset,
 };
-use super::view::{ImageRef, Place, Slots};
+use super::view::{ImageRef, Location, Slots};
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -66,12 +66,12 @@ impl<'a, H: Host> Object<'a, H> {
         Slots::new(self.words, 0, self.arity())
     }
 
-    /// Returns the term at `place`. O(1).
+    /// Returns the term at `location`. O(1).
     ///
     /// # Safety
-    /// The place must have been returned by a term of this image, or of a copy of it.
-    pub unsafe fn term_at(self, place: Place) -> ImageRef<'a, H> {
-        ImageRef::at(self.words, place)
+    /// The location must have been returned by a term of this image, or of a copy of it.
+    pub unsafe fn term_at(self, location: Location) -> ImageRef<'a, H> {
+        ImageRef::at(self.words, location)
     }
 
     /// Returns the index of the box of element `i` in the words of the image, or `None` if the

@@ -12,20 +12,20 @@ use std::marker::PhantomData;
 /// Pseudo slot of an object as a term, which has no box: no image is that long.
 pub(super) const WHOLE: u64 = box_slot(usize::MAX);
 
-/// The position of a term in its image. Code that keeps the image can find the term again with
+/// The location of a term in its image. Code that keeps the image can find the term again with
 /// [`Object::term_at`](super::Object::term_at).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct Location {
     slot: u64,
     from: usize,
 }
 
-impl Place {
-    /// The place of an immediate with this word, which is the same in every image, or `None` if the
-    /// word is that of no immediate. O(1).
+impl Location {
+    /// Returns the location of an immediate with this word, which is the same in every image, or
+    /// `None` if the word is that of no immediate. O(1).
     #[must_use]
     pub fn of_immediate(word: u64) -> Option<Self> {
-        Immediate::from_word(word).map(|_| Place {
+        Immediate::from_word(word).map(|_| Location {
             slot: word,
             from: 0,
         })
@@ -54,11 +54,11 @@ impl<'a, H: Host> ImageRef<'a, H> {
         }
     }
 
-    /// Returns the term at a place of these words.
-    pub(super) fn at(words: &'a [u64], place: Place) -> Self {
+    /// Returns the term at a location in these words.
+    pub(super) fn at(words: &'a [u64], location: Location) -> Self {
         Self {
-            from: place.from,
-            ..Self::new(words, place.slot)
+            from: location.from,
+            ..Self::new(words, location.slot)
         }
     }
 
@@ -70,9 +70,9 @@ impl<'a, H: Host> ImageRef<'a, H> {
         }
     }
 
-    /// Returns the place of the term. O(1).
-    pub fn place(self) -> Place {
-        Place {
+    /// Returns the location of the term. O(1).
+    pub fn location(self) -> Location {
+        Location {
             slot: self.slot,
             from: self.from,
         }

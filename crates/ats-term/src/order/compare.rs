@@ -498,7 +498,7 @@ impl<T: TermRef> Walk<'_, T> {
     /// greater one.
     #[expect(
         clippy::many_single_char_names,
-        reason = "pairs of terms and of places in them"
+        reason = "pairs of terms and of indices of their keys"
     )]
     fn immediate_keys(&mut self, a: T, b: T, count: usize) -> Option<Option<Ordering>> {
         let is_immediate = |map: T| map.map_pair(count - 1).0.immediate().is_some();
@@ -507,12 +507,12 @@ impl<T: TermRef> Walk<'_, T> {
         }
         let key = |map: T, i: usize| (i < count).then(|| map.map_pair(i).0);
         // A missing key counts as greater than all others.
-        let place = |key: Option<T>| (key.is_none(), key.and_then(T::immediate));
+        let sort_key = |key: Option<T>| (key.is_none(), key.and_then(T::immediate));
         let (mut i, mut j, mut least) = (0, 0, None);
         while i < count || j < count {
             self.spend(1)?;
             let (x, y) = (key(a, i), key(b, j));
-            let order = place(x).cmp(&place(y));
+            let order = sort_key(x).cmp(&sort_key(y));
             i += usize::from(order.is_le());
             j += usize::from(order.is_ge());
             let (alone, decides) = match order {

@@ -338,15 +338,15 @@ fn zeros_follow_the_option() {
 fn a_recycled_builder_keeps_its_buffer() {
     let object = tuple((0..100).map(Term::from).collect());
     let mut parked: ImageBuilder<&'static Term> = ImageBuilder::new(Zeros::Distinct);
-    let mut places = Vec::new();
+    let mut addresses = Vec::new();
     for _ in 0..3 {
         let mut builder = parked.recycle::<&Term>();
         builder.encode_object(&object).expect("a tuple");
-        places.push(builder.object().words().as_ptr());
+        addresses.push(builder.object().words().as_ptr());
         assert_eq!(read(builder.object()), object);
         parked = builder.recycle();
     }
-    assert_eq!(places[1], places[2]);
+    assert_eq!(addresses[1], addresses[2]);
 }
 
 #[test]

@@ -24,21 +24,21 @@ pub(crate) fn run(spec: &Term, object: &Term) -> Option<Term> {
         if !matches(&clause[0], object, &mut bindings) {
             return None;
         }
-        let place = Place {
+        let scope = Scope {
             bindings: &bindings,
             object,
             in_body: false,
         };
         let mut guards = clause[1].as_list().expect("a list of guards");
-        if !guards.all(|guard| place.value(guard).is_ok_and(|value| value == atom("true"))) {
+        if !guards.all(|guard| scope.value(guard).is_ok_and(|value| value == atom("true"))) {
             return None;
         }
-        let place = Place {
+        let scope = Scope {
             in_body: true,
-            ..place
+            ..scope
         };
         let body = clause[2].as_list().expect("a list of expressions");
-        body.map(|expression| place.value(expression).expect("bodies do not fail"))
+        body.map(|expression| scope.value(expression).expect("bodies do not fail"))
             .last()
     })
 }
@@ -77,14 +77,14 @@ fn matches(pattern: &Term, term: &Term, bindings: &mut Bindings) -> bool {
     }
 }
 
-/// The environment in which expressions are evaluated.
-struct Place<'a> {
+/// The scope in which expressions are evaluated.
+struct Scope<'a> {
     bindings: &'a Bindings,
     object: &'a Term,
     in_body: bool,
 }
 
-impl Place<'_> {
+impl Scope<'_> {
     /// Evaluates an expression. In a body, a failure gives `'EXIT'`.
     fn value(&self, expression: &Term) -> Value {
         match self.attempt(expression) {
