@@ -50,8 +50,8 @@ pub(crate) fn of_enum(data: &DataEnum, attributes: &Attributes, words: &Words) -
 fn numbers(data: &DataEnum, attributes: &Attributes, words: &Words) -> (Type, Vec<TokenStream>) {
     let has_numbers = data.variants.iter().any(|it| it.discriminant.is_some());
     if !words.is_key || !has_numbers {
-        let places = (0..data.variants.len() as u32).map(|place| quote!(#place));
-        return (parse_quote!(::core::primitive::u32), places.collect());
+        let indices = (0..data.variants.len() as u32).map(|index| quote!(#index));
+        return (parse_quote!(::core::primitive::u32), indices.collect());
     }
     let kind: Type = match &attributes.number {
         Some(kind) => parse_quote!(::core::primitive::#kind),

@@ -162,10 +162,10 @@ impl Reading<'_> {
         let behind = Seq::new(behind);
         if first > self.seq.next() {
             let what = if self.seq.next() == first - 1 {
-                format!("change {} is missing before this place", first - 1)
+                format!("change {} is missing before this offset", first - 1)
             } else {
                 let (from, to) = (self.seq.next(), first - 1);
-                format!("changes {from} to {to} are missing before this place")
+                format!("changes {from} to {to} are missing before this offset")
             };
             self.gaps.push(Gap {
                 at: self.at,

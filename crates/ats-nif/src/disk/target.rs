@@ -40,7 +40,7 @@ impl<'p> Target<'p> {
         if let Some(parent) = path.parent() {
             let found = parent.metadata();
             if !found.map_err(|error| Failure::from(&error))?.is_dir() {
-                let text = "the place where it shall be is no directory";
+                let text = "the parent of the new directory is no directory";
                 return Err(Failure::new(KnownAtom::Enotdir, text));
             }
             if offline::is_within(parent, source) {
