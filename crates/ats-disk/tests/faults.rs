@@ -157,7 +157,7 @@ fn flipped_bits_are_found() {
 }
 
 #[test]
-fn what_is_left_of_a_damaged_store_is_saved() {
+fn damaged_stores_are_salvaged() {
     let (start, mut all) = (Instant::now(), Counts::default());
     for seed in Case::seeds(0..2) {
         for close in [true, false] {

@@ -100,7 +100,7 @@ fn blocks_of_every_size_are_aligned_and_apart() {
 }
 
 #[test]
-fn rounded_is_what_a_block_takes() {
+fn block_size_is_the_memory_a_block_takes() {
     let _alone = alone();
     trim();
     for bytes in 0..=LARGEST {
@@ -193,7 +193,7 @@ fn a_deleted_million_returns_its_memory() {
 }
 
 #[test]
-fn many_threads_free_what_others_allocated() {
+fn threads_free_blocks_of_other_threads() {
     let _alone = alone();
     const THREADS: u64 = 4;
     let (senders, receivers): (Vec<_>, Vec<_>) = (0..THREADS).map(|_| channel::<Canary>()).unzip();

@@ -256,7 +256,7 @@ proptest! {
 
     /// A store may remove a value that counts as missing, or not, before the next value comes.
     #[test]
-    fn what_counts_as_missing_is_neutral(
+    fn absent_values_are_neutral(
         (zeros, (merge, [earlier, later, _])) in with_zeros(any_merge_and_values),
     ) {
         if merge.is_absent(&earlier) {
@@ -267,7 +267,7 @@ proptest! {
 
     /// Values older than a base make no difference.
     #[test]
-    fn what_is_older_than_a_base_does_not_matter(
+    fn values_older_than_a_base_make_no_difference(
         (zeros, (merge, [earlier, later, _])) in with_zeros(any_merge_and_values),
     ) {
         if merge.is_base(&later) {
@@ -318,7 +318,7 @@ proptest! {
 }
 
 #[test]
-fn merges_do_what_their_names_say() {
+fn merges_by_name_have_known_results() {
     let int = |value: i64| Term::from(value);
     let ints = |values: &[i64]| list(values.iter().map(|value| Term::from(*value)));
     let float = |value: f64| Term::try_from(value).expect("finite");
@@ -364,7 +364,7 @@ fn merges_do_what_their_names_say() {
 }
 
 #[test]
-fn merges_with_arguments_do_what_their_names_say() {
+fn merges_with_arguments_have_known_results() {
     let int = |value: i64| Term::from(value);
     let ints = |values: &[i64]| list(values.iter().map(|value| Term::from(*value)));
     let float = |value: f64| Term::try_from(value).expect("finite");

@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_deleted_leaves_its_name_at_once() {
+    fn deleted_entries_free_their_names_at_once() {
         let things = [Thing::new(7), Thing::new(7), Thing::new(8)];
         let names = Things(Names::new(), &things);
         assert!(names.insert(0));

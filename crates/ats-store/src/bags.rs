@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_what_was_pushed() {
+    fn pushed_values_are_split_again() {
         let mut values = Vec::new();
         for value in [&b"one"[..], b"", b"three"] {
             push_value(&mut values, value).expect("it is short");
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_is_corrupt() {
+    fn truncated_values_are_corrupt() {
         let mut values = Vec::new();
         push_value(&mut values, b"one").expect("it is short");
         for len in 1..values.len() {

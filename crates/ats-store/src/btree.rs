@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_those_of_what_is_there() {
+    fn bytes_are_those_of_present_records() {
         let store = BTreeStore::new();
         let empty = store.bytes();
         put(&store, b"key", &[0; 1000]);
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_stays_as_it_was() {
+    fn taken_records_do_not_change() {
         let store = BTreeStore::new();
         let empty = store.bytes();
         put(&store, b"a", b"1");

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_by_other_means_counts_in_all_its_lines() {
+    fn explicit_reads_count_in_each_cache_line() {
         #[repr(align(64))]
         struct Aligned([u8; 130]);
         let aligned = Aligned([0; 130]);

@@ -103,7 +103,7 @@ mod tests {
     use std::thread;
 
     #[test]
-    fn sums_what_all_threads_added() {
+    fn sums_the_additions_of_all_threads() {
         let counter = ShardedCounter::new();
         thread::scope(|scope| {
             for thread in 0..8 {

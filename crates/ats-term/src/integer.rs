@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_the_vm_refuses() {
+    fn refuses_integers_beyond_the_limit_of_the_vm() {
         let huge = Integer::from(BigInt::from(1) << (MOST_BITS - 1));
         assert_eq!(huge.checked_add(&huge), None);
         assert!(huge.checked_add(&Integer::Small(1)).is_some());

@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_kept_is_given_back_without_naps() {
+    fn memory_held_is_given_back_without_naps() {
         let store = Parts::new(1);
         // Visits at the interval of joins would take longer than the test waits.
         store.held.store(400, Ordering::Release);

@@ -222,7 +222,7 @@ fn the_operator_can_be_told() {
 }
 
 #[test]
-fn what_cannot_be_done_has_codes_of_its_own() {
+fn failures_have_exit_codes() {
     let directory = Directory::new();
     let path = directory.path("store");
     for arguments in [

@@ -186,7 +186,7 @@ fn other_programs_need_no_description() {
 }
 
 #[test]
-fn what_is_saved_of_a_table_is_a_table() {
+fn a_salvaged_table_is_a_table() {
     let directory = Directory::new();
     for (number, (table_type, merge)) in [
         (TableType::Set, ""),

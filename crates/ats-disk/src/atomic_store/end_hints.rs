@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_moves_to_what_was_found_and_out_again() {
+    fn an_end_moves_to_found_keys_and_out_again() {
         let hints = EndHints::default();
         assert_eq!(from(&hints, End::First), None);
         hints.walk(End::First, || true).note(b"k");
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_walk_may_not_have_seen_is_not_passed() {
+    fn ends_do_not_pass_keys_a_walk_may_have_missed() {
         let hints = EndHints::default();
         drop(hints.walk(End::First, || true));
         // The key is being written when the walk begins,

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_deleted_does_not_stay() {
+    fn many_deletes_cause_compaction() {
         let mut sizes = free(&[1, 1, 100]);
         sizes[1].deleted = 49;
         assert_eq!(choose(&sizes, DUE), None);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_loaded_has_few_runs_in_idle_times() {
+    fn idle_compaction_leaves_few_runs_of_a_load() {
         let idle = Effort::idle();
         assert_eq!(choose(&free(&[64, 64, 64, 640]), idle), Some(0..4));
         assert_eq!(choose(&free(&[10, 20, 640]), idle), None);

@@ -74,7 +74,7 @@ fn entries_at(memtable: &Memtable, key: &[u8], seq: u64) -> (Lookup, Vec<(Kind, 
 }
 
 #[test]
-fn only_what_may_be_asked_for_is_kept() {
+fn only_readable_versions_are_kept() {
     let memtable = Memtable::new();
     let put = |seq, snapshots: &[u64], visible, alone| {
         let retention = Retention {
@@ -143,7 +143,7 @@ fn many_snapshots_keep_a_version_each_and_cost_no_more_when_they_are_gone() {
 }
 
 #[test]
-fn an_operand_on_what_was_deleted_is_all_there_is() {
+fn an_operand_on_a_deleted_key_is_complete() {
     let append = Append::default();
     let memtable = Memtable::new();
     let operand = |key: &[u8], seq| {
@@ -291,7 +291,7 @@ fn a_cursor_walks_over_many_keys_in_both_directions() {
 }
 
 #[test]
-fn what_cannot_be_merged_is_kept_and_not_tried_again() {
+fn refused_operands_are_kept_and_not_merged_again() {
     let append = Append::default();
     let memtable = Memtable::new();
     let mut refusals = 0;
@@ -334,7 +334,7 @@ fn a_base_of_the_operator_becomes_a_put() {
 }
 
 #[test]
-fn a_memtable_tells_what_it_holds_and_frees_all_of_it() {
+fn a_memtable_counts_its_bytes_and_frees_them() {
     let value = |len: usize| {
         let mut value = census::MARK.to_vec();
         value.resize(len, b'x');

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_made_gets_a_name_that_nothing_has() {
+    fn directories_are_published_under_free_names() {
         let folder = folder("publish");
         let target = folder.join("target");
         let [first, second] = [(); 2].map(|()| Temporary::make(&target, &[]).expect("made"));
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_is_removed_and_nothing_else() {
+    fn only_leftover_temporary_directories_are_removed() {
         let folder = folder("sweep");
         let target = folder.join("target");
         let left = |name: &str| {

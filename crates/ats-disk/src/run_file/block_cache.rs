@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn what_files_hold_is_part_of_the_budget() {
+    fn memory_of_files_is_part_of_the_budget() {
         let budget = 10_000_000;
         let cache = BlockCache::new(budget);
         let fill = || {
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_reserved_is_taken_from_what_is_kept() {
+    fn reserved_memory_reduces_cached_blocks() {
         let budget = 10_000_000;
         let cache = Arc::new(BlockCache::new(budget));
         let fill = || {
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_large_is_not_kept() {
+    fn large_blocks_are_not_cached() {
         let cache = BlockCache::new(1 << 20);
         cache.insert(1, 0, block(4096));
         cache.insert(1, 1, block(1 << 19));

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_is_what_was_written() {
+    fn encoded_filters_are_decoded() {
         let filter = Filter::new(&hashes(0, 100), FilterSize::for_rate(0.01));
         let mut bytes = Vec::new();
         filter.encode(&mut bytes);

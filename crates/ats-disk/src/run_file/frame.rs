@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_gets_no_smaller_by_an_eighth_is_not_compressed() {
+    fn blocks_that_save_less_than_an_eighth_stay_uncompressed() {
         let mut scratch = Vec::new();
         let long = [7; 4096];
         assert!(compress(&long, &mut scratch) && scratch.len() < 50);

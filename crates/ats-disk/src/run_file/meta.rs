@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_of_a_manifest_is_what_was_written() {
+    fn encoded_metadata_are_decoded() {
         for meta in [meta(true), meta(false)] {
             let mut bytes = Vec::new();
             meta.encode(&mut bytes);

@@ -39,7 +39,7 @@ struct Process {
 impl Process {
     fn start(order: &Order, directory: &Path) -> Self {
         let mut child = Command::new(std::env::current_exe().expect("it has a name"))
-            .args(["--exact", "what_was_written_survives_a_kill", "--nocapture"])
+            .args(["--exact", "written_records_survive_a_kill", "--nocapture"])
             .env(writer::DIRECTORY, directory)
             .env(writer::ORDER, order.to_string())
             .stdout(Stdio::piped())
@@ -104,7 +104,7 @@ fn run(round: u64, directory: &Path, left: &Path, expected: &mut Expected) -> us
 }
 
 #[test]
-fn what_was_written_survives_a_kill() {
+fn written_records_survive_a_kill() {
     if writer::was_ordered() {
         return writer::write();
     }

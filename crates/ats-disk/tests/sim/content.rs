@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn contents_are_what_a_vector_would_be() {
+    fn contents_equal_a_vector() {
         let mut random = Random::new(1);
         for _ in 0..200 {
             let (mut content, mut expected) = (Content::default(), Vec::new());

@@ -137,7 +137,7 @@ fn sectors_survive_alone() {
 }
 
 #[test]
-fn what_is_reserved_reads_as_zeros() {
+fn reserved_bytes_read_as_zeros() {
     let (fs, file) = machine_with(b"12");
     file.reserve(5).expect("there is room");
     file.write_at(b"34", 2).expect("there is room");
@@ -175,7 +175,7 @@ fn a_rename_leads_to_the_old_file_or_the_new_one() {
 }
 
 #[test]
-fn a_failed_sync_loses_what_is_shown() {
+fn a_failed_sync_loses_visible_writes() {
     for (how, left) in [
         (Break::Nothing(EIO), &b"12345"[..]),
         (Break::Half(EIO), b"ab345"),

@@ -236,7 +236,7 @@ proptest! {
 /// Each thread adds 1 to both keys of a pair, by reading and writing; nothing is lost. And the
 /// number of records is that of a walk.
 #[test]
-fn changes_depend_on_what_is_there() {
+fn concurrent_changes_lose_no_update() {
     const THREADS: u64 = 4;
     const CHANGES: u64 = 300;
     let directory = Directory::new();

@@ -165,7 +165,7 @@ fn open_store(directory: &Directory, durability: Durability) -> DiskStore {
 
 /// Blocks that the system has in memory are read at once, if it says so: it need not.
 #[test]
-fn what_the_system_has_in_memory_may_be_read() {
+fn blocks_in_the_page_cache_may_be_read() {
     let directory = Directory::new();
     let store = open_store(&directory, Durability::System);
     for key in 0..1000_u32 {
@@ -183,7 +183,7 @@ fn what_the_system_has_in_memory_may_be_read() {
 }
 
 #[test]
-fn what_is_in_memory_is_read_and_what_is_on_disk_is_not() {
+fn non_blocking_reads_use_memory_and_not_the_disk() {
     let directory = Directory::new();
     let store = open_store(&directory, Durability::System);
     // The first write begins the journal.
@@ -215,7 +215,7 @@ fn what_is_in_memory_is_read_and_what_is_on_disk_is_not() {
 }
 
 #[test]
-fn what_is_durable_or_large_is_not_written() {
+fn non_blocking_writes_are_neither_durable_nor_large() {
     let directory = Directory::new();
     let store = open_store(&directory, Durability::Always);
     let refused = put_at_once(&store, b"k", b"v", Durability::Always);

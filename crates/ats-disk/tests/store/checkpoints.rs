@@ -111,7 +111,7 @@ fn inode(path: &Path) -> u64 {
 }
 
 #[test]
-fn only_what_is_new_is_copied() {
+fn only_new_files_are_copied() {
     let directory = Directory::new();
     let store = unlinkable(&directory);
     let at = |name: &str| directory.path().join(name);
@@ -216,7 +216,7 @@ fn journals_stay_until_they_are_linked() {
 }
 
 #[test]
-fn what_fails_leaves_nothing() {
+fn failed_checkpoints_leave_nothing() {
     let directory = Directory::new();
     let store = unlinkable(&directory);
     store.put(b"a", b"1").expect("written");

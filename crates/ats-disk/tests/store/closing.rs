@@ -107,7 +107,7 @@ fn closing_waits_for_another_thread_that_settles() {
 }
 
 #[test]
-fn a_store_can_be_closed_by_what_shows_the_progress_of_a_merge() {
+fn a_progress_callback_can_close_the_store() {
     let directory = Directory::new();
     let store = open(directory.path(), &options());
     write(&store);

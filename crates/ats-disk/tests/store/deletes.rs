@@ -121,7 +121,7 @@ fn walks_pass_deleted_ranges() {
 
 /// Deletes are small beside the records that they delete; still they are a reason to compact.
 #[test]
-fn what_was_deleted_is_merged_away() {
+fn deleted_records_are_compacted_away() {
     let whole = KeyRange::default();
     for by_range in [true, false] {
         let directory = Directory::new();

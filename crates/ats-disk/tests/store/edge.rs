@@ -119,7 +119,7 @@ fn a_store_is_open_once_whatever_is_removed_and_whatever_its_path() {
 }
 
 #[test]
-fn what_is_no_file_is_told_at_once() {
+fn other_kinds_of_files_are_reported_at_once() {
     let directory = Directory::new();
     let store = open(directory.path(), &options());
     store.put(b"1", b"v").expect("written");
@@ -153,7 +153,7 @@ fn what_is_no_file_is_told_at_once() {
 
 /// A link that has the name of a new file does not say which file is overwritten.
 #[test]
-fn links_are_not_followed_by_what_is_written() {
+fn writes_do_not_follow_links() {
     let directory = Directory::new();
     fs::create_dir(directory.path()).expect("a new directory");
     let precious = directory.path().join("precious");

@@ -151,7 +151,7 @@ fn deleted_ranges_that_are_neighbours_are_passed_once() {
 }
 
 #[test]
-fn snapshots_read_what_was_there_before_a_gap() {
+fn snapshots_read_records_from_before_a_gap() {
     let directory = Directory::new();
     let store = open(directory.path(), &options(false));
     fill(&store, 100);
@@ -182,7 +182,7 @@ fn snapshots_read_what_was_there_before_a_gap() {
 /// Other threads put records before and behind the rest of a queue that is taken from, and look for
 /// them.
 #[test]
-fn what_was_written_is_found_by_walks_that_come_later() {
+fn later_walks_find_written_records() {
     const ROUNDS: u32 = 20_000;
     let directory = Directory::new();
     let store = open(directory.path(), &options(true));

@@ -15,7 +15,7 @@ fn options() -> Options {
 }
 
 #[test]
-fn what_is_too_long_is_refused() {
+fn long_keys_and_values_are_refused() {
     let directory = Directory::new();
     let store = open(directory.path(), &options());
     // Pages that are never touched.
@@ -79,7 +79,7 @@ fn operands_need_an_operator() {
 }
 
 #[test]
-fn what_is_lent_can_be_compared_with_other_keys() {
+fn borrowed_keys_can_be_compared_with_others() {
     let directory = Directory::new();
     let store = open(directory.path(), &options());
     for key in [b"a", b"b"] {
@@ -240,7 +240,7 @@ fn after_a_failed_sync_a_store_is_read_only() {
 }
 
 #[test]
-fn what_is_missing_needs_no_files() {
+fn an_empty_store_has_no_run_files() {
     let directory = Directory::new();
     let store = open(directory.path(), &options());
     store.flush().expect("flushed");

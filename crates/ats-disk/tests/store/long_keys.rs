@@ -151,7 +151,7 @@ fn count_salvaged(directory: &Directory, expected: &Records, is_damaged: bool) -
 }
 
 #[test]
-fn bounds_of_long_keys_do_for_what_is_not_open() {
+fn salvage_finds_records_with_long_keys() {
     for at_end in [false, true] {
         let directory = Directory::new();
         let store = open(directory.path(), &options());

@@ -144,7 +144,7 @@ fn only_reads_fail_where_the_operator_does() {
 }
 
 #[test]
-fn what_fails_can_be_replaced() {
+fn keys_whose_merge_fails_can_be_replaced() {
     let directory = Directory::new();
     let store = open(directory.path(), &options(false));
     for flushes in 0..4 {

@@ -37,7 +37,7 @@ fn len(store: &AtomicStore) -> u32 {
 /// One thread adds records and then removes them again, in the order of their keys. Others look
 /// which is the last one that came, or went, and ask how many there are.
 #[test]
-fn the_number_of_records_is_that_of_what_is_seen() {
+fn the_number_of_records_agrees_with_visible_records() {
     const RECORDS: u32 = 3000;
     let directory = Directory::new();
     let store = AtomicStore::new(open(directory.path(), &Options::new()));
@@ -83,7 +83,7 @@ fn the_number_of_records_is_that_of_what_is_seen() {
 /// All records of a large store are taken out and others come, while they are counted the first
 /// time.
 #[test]
-fn what_is_counted_is_of_one_moment() {
+fn counts_are_of_one_moment() {
     const RECORDS: u32 = 5000;
     for round in 0..20 {
         let directory = Directory::new();
@@ -129,7 +129,7 @@ fn what_is_counted_is_of_one_moment() {
 /// One thread puts records before all others, one takes the first. A record that is seen behind one
 /// that was there before has not been taken yet.
 #[test]
-fn what_is_taken_from_an_end_is_the_outermost() {
+fn takes_from_an_end_take_the_outermost_record() {
     const RECORDS: u32 = 4000;
     let directory = Directory::new();
     let store = AtomicStore::new(open(directory.path(), &Options::new()));

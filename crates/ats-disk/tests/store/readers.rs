@@ -220,7 +220,7 @@ fn keys_of_a_batch_are_seen_together() {
 
 /// Keys that are not written are found exactly once by each walk, among writes of other keys.
 #[test]
-fn walks_find_what_is_there_throughout() {
+fn walks_find_lasting_keys_exactly_once() {
     const KEYS: u32 = 2000;
     let directory = Directory::new();
     let store = open(directory.path(), &options());

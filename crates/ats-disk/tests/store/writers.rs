@@ -93,7 +93,7 @@ fn a_write_can_be_more_durable_than_others() {
 }
 
 #[test]
-fn what_was_written_is_synced_at_intervals() {
+fn writes_are_synced_at_intervals() {
     let directory = Directory::new();
     let options = Options::new()
         .durability(Durability::Interval(Duration::from_millis(5)))

@@ -114,7 +114,7 @@ proptest! {
     }
 
     #[test]
-    fn bodies_make_what_the_model_makes(object in object(), body in vec(expression(4), 1..3)) {
+    fn bodies_agree_with_the_model(object in object(), body in vec(expression(4), 1..3)) {
         let len = object.as_tuple().map_or(0, <[Term]>::len);
         let head = tuple((0..len as u32).map(variable));
         let spec = list([clause(head, &[], &body)]);
@@ -122,7 +122,7 @@ proptest! {
     }
 
     #[test]
-    fn specifications_do_what_the_model_does(
+    fn specifications_agree_with_the_model(
         object in object(),
         choices in vec(0u8..12, 20),
         clauses in vec((vec(expression(4), 0..3), vec(expression(4), 1..3)), 1..4),

@@ -311,7 +311,7 @@ fn logic_in_bodies() {
 }
 
 #[test]
-fn what_fails_is_replaced_where_it_stands() {
+fn failing_expressions_become_exit() {
     let fails = call("hd", [variable(1)]);
     let made = tuple([tuple([int(1), fails.clone(), list([fails.clone()])])]);
     let exit = atom("EXIT");
@@ -363,7 +363,7 @@ fn terms_are_made() {
 }
 
 #[test]
-fn what_was_made_can_be_looked_at() {
+fn constructed_terms_can_be_examined() {
     let x = variable(1);
     let made = tuple([tuple([x.clone(), int(2)])]);
     assert_eq!(

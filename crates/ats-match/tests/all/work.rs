@@ -47,7 +47,7 @@ fn large() -> Vec<Term> {
 const COMPARISONS: [&str; 8] = ["==", "/=", "=:=", "=/=", "<", ">", "=<", ">="];
 
 #[test]
-fn what_differs_at_once_is_told_at_once() {
+fn early_differences_are_found_at_once() {
     let others = [
         atom("undefined"),
         int(5),

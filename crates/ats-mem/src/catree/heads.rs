@@ -376,7 +376,7 @@ mod tests {
 
     /// Heads and the bytes after them order keys like their bytes, trailing zeros included.
     #[test]
-    fn what_is_behind_equal_heads_decides() {
+    fn bytes_behind_equal_heads_decide() {
         let tails: Vec<Vec<u8>> = (0..12)
             .flat_map(|len| [0u8, 1, 0xff].map(|last| [vec![0; len], vec![last]].concat()))
             .chain([vec![]])

@@ -472,7 +472,7 @@ fn a_count_meets_a_writer() {
 }
 
 #[test]
-fn a_count_of_what_is_known_meets_a_writer() {
+fn a_count_with_known_totals_meets_a_writer() {
     a_count_meets(one_base, true, write, MANY.count() + 1);
 }
 
@@ -829,7 +829,7 @@ fn the_last_query_ends_beside_a_removal() {
 }
 
 #[test]
-fn the_last_query_ends_beside_a_put_of_what_was_removed() {
+fn the_last_query_ends_beside_a_put_of_a_removed_key() {
     the_last_query_ends_beside(|tree| put(tree, 6, 67), &[(2, 22), (6, 67)]);
 }
 

@@ -422,7 +422,7 @@ fn an_open_batch_is_not_seen_and_holds_its_keys() {
 }
 
 #[test]
-fn a_fixed_table_knows_what_was_deleted() {
+fn a_fixed_table_remembers_deleted_keys() {
     let table = Table::new();
     for number in 0..1000 {
         put(&table, &key(number), number);

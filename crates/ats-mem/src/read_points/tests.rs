@@ -77,7 +77,7 @@ impl Random {
 
 /// Writes one key while queries begin and end, newest or oldest or in between, one or many at once.
 /// Checks that each query sees the record of its moment.
-fn queries_find_what_was_there(store: &impl Records<Plain>, seed: u64) {
+fn queries_find_records_of_their_moment(store: &impl Records<Plain>, seed: u64) {
     let mut random = Random(seed);
     let mut queries: Vec<(ReadPoint, Option<u64>)> = Vec::new();
     let mut now = None;
@@ -127,13 +127,13 @@ fn queries_find_what_was_there(store: &impl Records<Plain>, seed: u64) {
 }
 
 #[test]
-fn queries_find_what_was_there_in_a_tree() {
-    (0..6).for_each(|seed| queries_find_what_was_there(&CaTree::new(), seed));
+fn queries_of_trees_find_records_of_their_moment() {
+    (0..6).for_each(|seed| queries_find_records_of_their_moment(&CaTree::new(), seed));
 }
 
 #[test]
-fn queries_find_what_was_there_in_a_hash_table() {
-    (6..12).for_each(|seed| queries_find_what_was_there(&HashTable::new(), seed));
+fn queries_of_hash_tables_find_records_of_their_moment() {
+    (6..12).for_each(|seed| queries_find_records_of_their_moment(&HashTable::new(), seed));
 }
 
 /// Queries come and go for ever, and few run at a time: as a moving window, and in waves beside one

@@ -361,7 +361,7 @@ fn slab_node(children: u32) -> usize {
 
 /// A shared version keeps its contents while new versions follow the one it was shared from.
 #[test]
-fn a_shared_version_outlives_what_becomes_of_it() {
+fn shared_versions_keep_their_contents() {
     let owners = Owners::new();
     let mut sequence = fill(2_000, owners);
     let kept = sequence.share().expect("it is not taken over");

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_far_is_mapped_and_forgotten_when_freed() {
+    fn far_blocks_are_mapped_until_freed() {
         let bytes = 5 * 8 * 1000;
         assert!(is_far_in_tests(bytes) && !is_far_in_tests(bytes + 8));
         let block = allocate(bytes);

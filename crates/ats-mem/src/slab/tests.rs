@@ -35,7 +35,7 @@ fn a_fresh_run_gives_blocks_out_side_by_side() {
 
 /// Short-lived blocks leave no holes between long-lived ones, although both were taken alternately.
 #[test]
-fn what_passes_goes_back_as_a_whole() {
+fn short_lived_blocks_leave_no_holes() {
     let slab = Slab::new();
     let lasting = Class::of(PASSING_BYTES).unwrap();
     let (mut stay, mut pass) = (Vec::new(), Vec::new());

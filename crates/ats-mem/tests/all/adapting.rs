@@ -236,7 +236,7 @@ fn write_until(
 }
 
 #[test]
-fn what_is_fought_for_splits_and_joins_again_when_one_is_alone() {
+fn contended_base_nodes_split_and_join_again() {
     let tree = fill(0..KEYS);
     let anywhere = |_, random: &mut Rng| random.u64(..KEYS);
     write_until(&tree, 3, anywhere, |_| adaptation(&tree).base_nodes > 3);

@@ -14,7 +14,7 @@ fn a_panic_undoes_the_batch_in_the_hash_table() {
 }
 
 #[test]
-fn records_of_batches_release_what_they_own_once() {
+fn records_of_batches_are_released_once() {
     let expected = every_way_out_releases_once(CaTree::<Units>::new())
         + every_way_out_releases_once(HashTable::<Units>::new());
     wait_until_released(expected);
@@ -28,9 +28,9 @@ fn long_batches_pin_anew() {
 }
 
 #[test]
-fn what_is_kept_stays_in_all_stores() {
-    what_is_kept_stays::<CaTree<Plain>>();
-    what_is_kept_stays::<HashTable<Plain>>();
+fn records_kept_by_a_batch_stay_in_all_stores() {
+    records_kept_by_a_batch_stay::<CaTree<Plain>>();
+    records_kept_by_a_batch_stay::<HashTable<Plain>>();
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn a_record_of_the_hash_table_is_held() {
 }
 
 #[test]
-fn records_release_what_they_own_once() {
+fn records_are_released_once() {
     let expected = each_record_is_released_once(CaTree::<Units>::new())
         + each_record_is_released_once(HashTable::<Units>::new());
     wait_until_released(expected);

@@ -310,7 +310,7 @@ fn counting_takes_little_memory() {
 /// Writers change some keys, while another thread counts the keys between them, which no writer
 /// changes.
 #[test]
-fn counts_beside_writers_keep_what_stays() {
+fn counts_of_unchanged_keys_are_exact_beside_writers() {
     const NUMBERS: u64 = 20_000;
     let keys = Keys { tail: b"" };
     let tree = Tree::new();

@@ -67,7 +67,7 @@ fn those_that_are_left_are_counted() {
 
 /// The remaining records may be anywhere.
 #[test]
-fn what_lies_behind_empty_base_nodes_is_found() {
+fn records_behind_empty_base_nodes_are_found() {
     for end in [End::First, End::Last] {
         for survivor in [0, 1, 700, 1999] {
             let tree = split_tree(0..2000);

@@ -61,7 +61,7 @@ impl Random {
 
 /// One thread writes at random, begins and ends queries, and checks that each query shows the
 /// records of its beginning.
-fn a_query_sees_what_was_there(store: &impl Records<Plain>, seed: u64) {
+fn a_query_sees_records_of_its_beginning(store: &impl Records<Plain>, seed: u64) {
     let mut random = Random(seed);
     let mut content = Content::new();
     let mut queries = Vec::new();
@@ -143,17 +143,17 @@ fn a_query_sees_what_was_there(store: &impl Records<Plain>, seed: u64) {
 }
 
 #[test]
-fn a_query_of_a_tree_sees_what_was_there() {
+fn a_query_of_a_tree_sees_records_of_its_beginning() {
     for seed in 0..8 {
-        a_query_sees_what_was_there(&CaTree::new(), seed);
-        a_query_sees_what_was_there(&CaTree::of_many_objects(), seed);
+        a_query_sees_records_of_its_beginning(&CaTree::new(), seed);
+        a_query_sees_records_of_its_beginning(&CaTree::of_many_objects(), seed);
     }
 }
 
 #[test]
-fn a_query_of_a_hash_table_sees_what_was_there() {
+fn a_query_of_a_hash_table_sees_records_of_its_beginning() {
     for seed in 0..8 {
-        a_query_sees_what_was_there(&HashTable::new(), seed);
+        a_query_sees_records_of_its_beginning(&HashTable::new(), seed);
     }
 }
 
@@ -178,7 +178,7 @@ fn number(record: &ats_mem::Record<Plain>) -> u64 {
 
 /// Queries of one moment replace or remove the records that they see unless they have been written
 /// since. Others write between them, and other queries still show the records of their beginning.
-fn a_query_changes_what_it_saw(store: &impl Records<Plain>, seed: u64) {
+fn a_query_changes_unwritten_records(store: &impl Records<Plain>, seed: u64) {
     let mut random = Random(seed);
     let mut content = Content::new();
     let mut queries = Vec::new();
@@ -255,24 +255,24 @@ fn a_query_changes_what_it_saw(store: &impl Records<Plain>, seed: u64) {
 }
 
 #[test]
-fn a_query_changes_what_it_saw_of_a_tree() {
+fn a_query_changes_unwritten_records_of_a_tree() {
     for seed in 0..4 {
         let trees = [CaTree::new(), CaTree::of_many_objects()];
         for tree in trees {
             let [splits, joins] = [[0, 0], [20, 20]][seed as usize % 2];
             ats_mem::Records::force_adaptation(&tree, splits, joins);
-            a_query_changes_what_it_saw(&tree, seed);
+            a_query_changes_unwritten_records(&tree, seed);
         }
     }
 }
 
 #[test]
-fn a_query_changes_what_it_saw_of_a_hash_table() {
+fn a_query_changes_unwritten_records_of_a_hash_table() {
     for seed in 0..4 {
         let table = HashTable::new();
         let [splits, joins] = [[0, 0], [20, 20]][seed as usize % 2];
         ats_mem::Records::force_adaptation(&table, splits, joins);
-        a_query_changes_what_it_saw(&table, seed);
+        a_query_changes_unwritten_records(&table, seed);
     }
 }
 
@@ -585,7 +585,7 @@ fn a_store_is_freed_while_queries_run() {
 
 /// Slices are freed after the last query, so a reclaimed version leads to records freed before.
 #[test]
-fn what_is_cut_between_slices_leads_to_no_freed_record() {
+fn versions_reclaimed_in_slices_lead_to_no_freed_record() {
     fn fill(store: &impl Records<Plain>) {
         (0..200).for_each(|key| put(store, key, key));
         let read_point = begin(store);
@@ -700,7 +700,7 @@ fn short_queries_beside_a_long_one(store: impl Records<Counted>) {
 }
 
 #[test]
-fn a_long_query_keeps_only_what_it_may_read() {
+fn a_long_query_keeps_only_versions_it_may_read() {
     short_queries_beside_a_long_one(CaTree::new());
     short_queries_beside_a_long_one(HashTable::new());
 }

@@ -224,7 +224,7 @@ impl<S: Records<Plain>> ats_store::BatchPlan<Record<Plain>, RecordBox<Plain>> fo
 
 /// A batch leaves the records that it keeps where they are, whether it commits or gives up. All
 /// threads see them meanwhile, and can write them as soon as the batch has ended.
-pub(crate) fn what_is_kept_stays<S: Records<Plain> + Default>() {
+pub(crate) fn records_kept_by_a_batch_stay<S: Records<Plain> + Default>() {
     let keys: [&[u8]; 6] = [b"a", b"b", b"c", b"d", b"e", b"f"];
     let store = S::default();
     let address = |key| store.get(key, &pin()).map(std::ptr::from_ref);

@@ -101,7 +101,7 @@ mod tests {
     use Access::{Read, Write};
 
     #[test]
-    fn accepts_any_order_of_what_overlaps() {
+    fn accepts_any_order_of_overlapping_calls() {
         assert!(is_linearizable(&[]));
         assert!(is_linearizable(&[
             (Write(1), 0, 9),
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_reads_of_what_was_and_of_what_will_be() {
+    fn refuses_reads_of_past_and_future_values() {
         assert!(!is_linearizable(&[(Write(1), 0, 1), (Read(0), 2, 3)]));
         assert!(!is_linearizable(&[(Read(1), 0, 1), (Write(1), 2, 3)]));
         let back = [(Write(1), 0, 9), (Read(1), 1, 2), (Read(0), 3, 4)];

@@ -263,7 +263,7 @@ proptest! {
 
 /// A change that is not published frees its nodes when it is dropped.
 #[test]
-fn what_is_not_published_is_dropped() {
+fn unpublished_changes_free_their_nodes() {
     enum Own {}
     // SAFETY: the values own nothing.
     impl Release for Own {

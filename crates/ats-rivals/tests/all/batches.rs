@@ -20,7 +20,7 @@ fn a_panic_undoes_the_batch_in_a_locked_hash_map() {
 }
 
 #[test]
-fn records_of_batches_release_what_they_own_once() {
+fn records_of_batches_are_released_once() {
     let expected = every_way_out_releases_once(SkipList::<Units>::new())
         + every_way_out_releases_once(LockFreeTree::<Units>::new())
         + every_way_out_releases_once(LockedHashMap::<Units>::new());
@@ -36,10 +36,10 @@ fn long_batches_pin_anew() {
 }
 
 #[test]
-fn what_is_kept_stays_in_all_stores() {
-    what_is_kept_stays::<SkipList<Plain>>();
-    what_is_kept_stays::<LockFreeTree<Plain>>();
-    what_is_kept_stays::<LockedHashMap<Plain>>();
+fn records_kept_by_a_batch_stay_in_all_stores() {
+    records_kept_by_a_batch_stay::<SkipList<Plain>>();
+    records_kept_by_a_batch_stay::<LockFreeTree<Plain>>();
+    records_kept_by_a_batch_stay::<LockedHashMap<Plain>>();
 }
 
 #[test]

@@ -54,7 +54,7 @@ fn a_record_of_a_locked_hash_map_is_held() {
 }
 
 #[test]
-fn records_release_what_they_own_once() {
+fn records_are_released_once() {
     let expected = each_record_is_released_once(SkipList::<Units>::new())
         + each_record_is_released_once(LockFreeTree::<Units>::new())
         + each_record_is_released_once(LockedHashMap::<Units>::new());

@@ -262,7 +262,7 @@ proptest! {
 /// An undone batch leaves no key from which a walk could go on, even if the store is fixed. A key
 /// that was removed before stays known.
 #[test]
-fn what_a_batch_takes_back_is_not_known() {
+fn keys_of_an_undone_batch_are_not_known() {
     let map = Map::new();
     put(&map, b"old", 1);
     map.fix();

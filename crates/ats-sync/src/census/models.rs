@@ -203,7 +203,7 @@ fn a_shared_census_began_after_the_call() {
 
 /// Checks that each change counted at a moment has read a time that is not later, and each other
 /// change a later time.
-fn times_tell_what_is_counted(
+fn times_separate_counted_changes_from_others(
     switches: usize,
     parts: &'static [usize],
     find: fn(&Store) -> Option<(i64, u64)>,
@@ -224,10 +224,10 @@ fn times_tell_what_is_counted(
 
 #[test]
 fn a_glance_finds_a_moment_between_writers() {
-    times_tell_what_is_counted(3, &[0], Store::glance_at_moment);
+    times_separate_counted_changes_from_others(3, &[0], Store::glance_at_moment);
 }
 
 #[test]
 fn a_closed_gate_makes_a_moment_between_writers() {
-    times_tell_what_is_counted(2, &[0, 1], Store::size_at_moment);
+    times_separate_counted_changes_from_others(2, &[0, 1], Store::size_at_moment);
 }

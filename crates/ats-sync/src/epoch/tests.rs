@@ -505,7 +505,7 @@ fn a_slot_left_while_pinned_goes_with_the_last_guard() {
 }
 
 #[test]
-fn a_domain_frees_what_is_left_in_it() {
+fn a_domain_frees_its_objects_when_it_is_dropped() {
     let _alone = alone();
     let before = FREED.load(Ordering::Relaxed);
     let domain = Domain::new();

@@ -60,7 +60,7 @@ fn waiting_counts_as_contention() {
 }
 
 #[test]
-fn a_thread_gives_up_within_its_limit_and_takes_what_is_free() {
+fn a_thread_gives_up_at_its_limit_and_takes_a_free_lock() {
     let lock = Lock::new();
     let held = lock.lock();
     let begin = Instant::now();

@@ -41,7 +41,7 @@ fn check(model: impl Fn() + Sync + Send + 'static) {
 /// Another thread publishes twice: the number is neither behind contents read before, nor ahead of
 /// contents read after.
 #[test]
-fn the_number_is_that_of_what_is_visible() {
+fn the_number_agrees_with_visible_contents() {
     check(|| {
         let store = Store::new();
         let publisher = {

@@ -3,7 +3,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 
 #[test]
-fn a_number_is_what_was_published_last() {
+fn reads_return_the_number_published_last() {
     let records = SeqlockNumber::new(-3);
     assert_eq!(records.read(), Some(-3));
     let mut published = 0;

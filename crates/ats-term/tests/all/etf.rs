@@ -200,7 +200,7 @@ fn tags_that_are_only_read() {
 }
 
 #[test]
-fn what_the_machine_writes() {
+fn encodings_equal_those_of_the_vm() {
     let pid = Term::Pid(Identifier::new(node(), 2, &[1, 7]).unwrap());
     let fun = |module, function| {
         let (module, function) = (Atom::new(module).unwrap(), Atom::new(function).unwrap());
@@ -412,7 +412,7 @@ fn identifiers_of_the_running_node_can_be_written_under_its_present_name() {
 }
 
 #[test]
-fn what_is_rejected() {
+fn malformed_input_is_rejected() {
     let cases: Vec<(Vec<u8>, Kind)> = vec![
         (vec![], Kind::Truncated),
         (vec![97, 1, 0], Kind::TrailingBytes),

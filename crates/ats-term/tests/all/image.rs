@@ -351,7 +351,7 @@ fn a_recycled_builder_keeps_its_buffer() {
 
 #[test]
 #[should_panic(expected = "no object here")]
-fn what_was_taken_is_not_shown() {
+fn a_taken_object_is_not_shown() {
     let object = tuple(vec![Term::Nil]);
     let mut builder = builder_of(&object);
     assert!(!builder.take().owns());

@@ -99,7 +99,7 @@ proptest! {
 }
 
 #[test]
-fn what_objects_shrink_to() {
+fn packed_objects_have_known_sizes() {
     let int = |value: i64| Term::from(value);
     let atom = |text: &str| Term::Atom(Atom::new(text).expect("an atom"));
     let text = |len: usize| {
@@ -242,7 +242,7 @@ fn numbers_and_bitstrings_around_their_borders() {
 }
 
 #[test]
-fn what_a_packed_object_owns_is_counted() {
+fn binaries_of_packed_objects_are_counted() {
     let large = Term::binary(&[7; 2000]);
     let Term::Bits(bits) = &large else {
         unreachable!()

@@ -107,7 +107,7 @@ fn integers_have_one_representation() {
 }
 
 #[test]
-fn what_is_no_term_cannot_be_made() {
+fn invalid_terms_cannot_be_made() {
     for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
         assert_eq!(Float::new(value), Err(NotFinite));
     }
@@ -215,7 +215,7 @@ fn rebuild(term: &Term, builder: &mut TermBuilder) -> ats_term::term::Built {
 
 proptest::proptest! {
     #[test]
-    fn the_builder_makes_what_it_is_told(term in ats_term::arbitrary::any_term()) {
+    fn the_builder_makes_equal_terms(term in ats_term::arbitrary::any_term()) {
         let mut builder = TermBuilder::new();
         for _ in 0..2 {
             let built = rebuild(&term, &mut builder);

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read() {
+    fn encoded_descriptions_are_decoded() {
         for table_type in TYPES {
             for zeros in ZEROS {
                 for merge in [vec![], vec![131, 106]] {
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_spoilt_is_not_read() {
+    fn damaged_descriptions_are_refused() {
         for format in [vec![], vec![131, 106]] {
             spoil(&Description { format, ..some() });
         }
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_newer_is_told() {
+    fn newer_formats_are_named_in_the_error() {
         let mut bytes = some().encode();
         bytes.truncate(bytes.len() - CHECKSUM_BYTES);
         bytes[MAGIC.len()] = 7;
@@ -294,7 +294,7 @@ mod tests {
 
     /// Later versions must read a table that this version made.
     #[test]
-    fn the_format_stays_what_it_is() {
+    fn the_format_does_not_change() {
         let hex = |description: &Description| {
             let bytes = description.encode();
             let said = &bytes[..bytes.len() - CHECKSUM_BYTES];

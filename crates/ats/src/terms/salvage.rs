@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_record_of_a_table_tells_nothing() {
+    fn foreign_records_are_no_evidence() {
         let mut evidence = Evidence::default();
         let object = value(&[Term::from((1, 2))]);
         for (key, value) in [(&b"k"[..], &b"value"[..]), (b"k", b""), (b"k", &object)] {

@@ -128,7 +128,7 @@ fn the_shape_is_a_tree_with_a_state_of_each_base_node() {
 }
 
 #[test]
-fn what_was_provoked_outlives_clearing() {
+fn forced_adaptation_outlives_clearing() {
     let table = Ordered::new(TableType::OrderedSet, 1);
     table.force_adaptation(1, 0);
     table.clear().expect("memory does not fail");

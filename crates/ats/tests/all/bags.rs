@@ -477,7 +477,7 @@ fn shared_binary(byte: u8) -> (Arc<[u8]>, Term) {
 }
 
 #[test]
-fn what_objects_own_is_given_back() {
+fn memory_of_removed_objects_is_freed() {
     let ways: [fn(&TermTable, &[Term]); 5] = [
         |table, all| {
             for object in all {

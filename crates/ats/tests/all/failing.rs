@@ -407,7 +407,7 @@ fn a_store_that_fails_fails_operations_and_loses_nothing() {
 /// A slice reports the objects that it has deleted before a call of the store fails, even late in
 /// the slice.
 #[test]
-fn a_slice_that_fails_tells_what_it_has_done() {
+fn a_failed_slice_reports_its_deletions() {
     const KEYS: usize = 100;
     for kind in ALL_TYPES {
         let mut fails_at = 0;

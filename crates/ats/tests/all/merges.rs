@@ -67,7 +67,7 @@ fn numbers(numbers: impl DoubleEndedIterator<Item = i64>) -> Term {
 }
 
 #[test]
-fn the_element_becomes_what_is_returned() {
+fn merges_return_the_new_element() {
     for (kind, compressed) in SETS.into_iter().zip([false, true]) {
         let table = TermTable::new(kind, 1).compressed(compressed);
         let list = |elements: &[i64]| {
@@ -106,7 +106,7 @@ fn the_element_becomes_what_is_returned() {
 }
 
 #[test]
-fn what_cannot_be_merged_changes_nothing() {
+fn failed_merges_change_nothing() {
     let table = TermTable::new(TableType::Set, 1);
     let (sum, one) = (merge_by_name("sum"), Term::from(1));
     let object = Term::from((1, atom("a"), 5));
@@ -186,7 +186,7 @@ fn merges_before_locking_as_well() {
 /// A merge removes an object whose value counts as missing, with either time of locking, and also
 /// if it has a counter that changes in place.
 #[test]
-fn what_counts_as_missing_is_removed() {
+fn absent_values_are_removed() {
     let prune = |name| with("prune", atom(name));
     for (kind, compressed) in SETS.into_iter().zip([false, true]) {
         let table = TermTable::new(kind, 1).compressed(compressed);

@@ -243,7 +243,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
-    fn the_operator_does_what_the_merge_does(
+    fn the_operator_equals_the_merge(
         merge in merges(),
         values in values(),
         zeros in zeros(),
@@ -301,7 +301,7 @@ proptest! {
 }
 
 #[test]
-fn the_name_says_what_the_merge_is() {
+fn names_identify_merges() {
     let name = |merge: Merge, zeros| PortableMerge::new(merge, zeros).name().to_owned();
     for simple in NAMES {
         assert_eq!(
@@ -386,7 +386,7 @@ fn integers_are_read_in_every_form() {
 }
 
 #[test]
-fn what_is_written_last_needs_nothing_older() {
+fn only_last_makes_older_values_irrelevant() {
     let is_base =
         |name| PortableMerge::new(merge_by_name(name), Zeros::Distinct).is_base(b"k", b"v");
     assert_eq!(NAMES.map(is_base), NAMES.map(|name| name == "last"));

@@ -187,7 +187,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn keys_have_what_their_writes_make(
+    fn values_are_the_merge_of_all_writes(
         (merge, actions) in merge_and_values()
             .prop_flat_map(|(merge, values)| (Just(merge), actions(values))),
     ) {

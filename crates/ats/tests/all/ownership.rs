@@ -144,7 +144,7 @@ fn updates_give_back_also_when_they_fail() {
 }
 
 #[test]
-fn what_is_removed_while_fixed_goes_with_the_fixation() {
+fn objects_removed_while_fixed_are_freed_by_the_unfix() {
     let (bytes, term) = shared_binary(9);
     let table = TermTable::new(TableType::Set, 1);
     let object = object(1, &term);
@@ -178,7 +178,7 @@ fn a_panic_in_the_middle_of_a_list_changes_nothing() {
 
 /// An unfix without a fix must not affect later walks.
 #[test]
-fn unfixing_what_is_not_fixed_does_nothing() {
+fn an_unfix_without_a_fix_does_nothing() {
     let table = TermTable::new(TableType::Set, 1);
     table.unfix();
     let object = Term::from((1, 2));
@@ -195,7 +195,7 @@ fn unfixing_what_is_not_fixed_does_nothing() {
 }
 
 #[test]
-fn what_is_too_large_changes_nothing() {
+fn too_large_inserts_change_nothing() {
     for kind in ALL_TYPES {
         check_balance(kind, |table, term| {
             let mut work = Workspace::new();
@@ -229,7 +229,7 @@ fn limited_workspace(words: usize) -> Workspace<ats::terms::TermHost> {
 }
 
 #[test]
-fn what_is_too_large_is_not_taken() {
+fn too_large_objects_are_not_taken() {
     for kind in ALL_TYPES {
         check_balance(kind, |table, term| {
             let (key, there) = (Term::from(1), object(1, term));
@@ -250,7 +250,7 @@ fn what_is_too_large_is_not_taken() {
 }
 
 #[test]
-fn what_is_too_large_is_not_changed() {
+fn too_large_updates_change_nothing() {
     let key = Term::from(1);
     let op = CounterOp {
         position: 3,

@@ -18,7 +18,7 @@ fn shared_binary(bytes: usize) -> (Arc<[u8]>, Term) {
 /// Retires objects that refer to large binaries. No other thread works on tables, and no call asks
 /// for them to be freed.
 #[test]
-fn what_idle_threads_have_retired_is_freed() {
+fn objects_retired_by_idle_threads_are_freed() {
     for kind in ALL_TYPES {
         let table = TermTable::new(kind, 1);
         let all: Vec<(Arc<[u8]>, Term)> = (0..50).map(|_| shared_binary(100_000)).collect();
@@ -46,7 +46,7 @@ fn what_idle_threads_have_retired_is_freed() {
 
 /// Only a few large objects wait to be freed at a time, while one thread retires many.
 #[test]
-fn objects_count_with_what_they_refer_to() {
+fn retired_objects_count_with_their_binaries() {
     let table = TermTable::new(TableType::Set, 1);
     let mut all: Vec<Arc<[u8]>> = Vec::new();
     let mut most = 0;

@@ -40,7 +40,7 @@ fn change(table: &Table<TermHost>, random: &mut fastrand::Rng, round: i64) -> Re
 }
 
 #[test]
-fn a_snapshot_is_what_the_table_was() -> Result<(), Error> {
+fn snapshots_equal_the_table_of_their_moment() -> Result<(), Error> {
     for table_type in ALL_TYPES {
         let mut random = fastrand::Rng::with_seed(7);
         let table = Table::<TermHost>::new(table_type, 1);
@@ -208,7 +208,7 @@ fn a_guard_that_never_goes_is_not_waited_for_too_long() -> Result<(), Error> {
 
 /// Memory that snapshots hold back includes the binaries of objects. A shared binary counts once.
 #[test]
-fn what_is_held_back_counts_with_its_binaries() -> Result<(), Error> {
+fn memory_of_snapshots_includes_binaries() -> Result<(), Error> {
     const LARGE: usize = 100_000;
     let binary = || Term::Bits(Bits::from_bytes(&vec![7; LARGE]));
     let table = Table::<TermHost>::new(TableType::OrderedSet, 1);

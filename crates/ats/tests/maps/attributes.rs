@@ -339,7 +339,7 @@ fn sets_come_back_in_any_order() {
 }
 
 #[test]
-fn what_is_not_read_as_it_is_written_is_refused() {
+fn asymmetric_encodings_are_refused() {
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     enum Variants {
         #[serde(skip)]
@@ -397,7 +397,7 @@ fn what_is_not_read_as_it_is_written_is_refused() {
 struct Deep(Option<Box<(u8, Deep)>>);
 
 #[test]
-fn what_is_too_deep_is_refused() {
+fn deep_nesting_is_refused() {
     let nested = |depth| (0..depth).fold(Deep(None), |deep, _| Deep(Some(Box::new((1, deep)))));
     is_kept(nested(60));
     is_refused(nested(65), "nested 128 times");

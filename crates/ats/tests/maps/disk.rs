@@ -334,7 +334,7 @@ impl Value for Lucky {
 }
 
 #[test]
-fn what_would_not_be_read_is_an_error() -> Result<(), Error> {
+fn unreadable_values_are_errors() -> Result<(), Error> {
     let folder = Folder::new();
     let add = |one: Lucky, other: Lucky| Lucky(one.0 + other.0);
     let map: DiskMap<u8, Lucky> =

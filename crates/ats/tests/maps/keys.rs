@@ -185,7 +185,7 @@ fn small_ones() {
 }
 
 #[test]
-fn what_stands_for_a_key_has_its_bytes() {
+fn borrowed_forms_of_keys_have_their_bytes() {
     fn same<K: Key>(key: &K, others: &[&dyn AsKey<K>]) {
         for other in others {
             let mut encoded = KeyBytes::default();
@@ -385,7 +385,7 @@ fn is_refused<K: Key, V: Value>(key: impl AsKey<K>, value: impl AsValue<V>, reas
 }
 
 #[test]
-fn what_would_not_be_read_is_refused() {
+fn unreadable_keys_and_values_are_refused() {
     is_refused::<String, u8>(Endless("ab"), 1, "\"ab\" is not a key of type");
     is_refused::<(u8, String), u8>((1_u8, Endless("ab")), 1, "is not a key of type");
     is_refused::<Vec<String>, u8>([Endless("ab")], 1, "is not a key of type");

@@ -132,7 +132,7 @@ fn batches_are_seen_as_a_whole() {
 /// A walk visits keys that are present throughout exactly once, in order, and no keys that are
 /// absent throughout.
 #[test]
-fn walks_meet_what_stays() {
+fn walks_meet_lasting_keys_once() {
     let map: OrderedMap<u64, u64> = OrderedMap::new();
     let hash: HashMap<u64, u64> = HashMap::new();
     for key in 0..3_000 {
@@ -218,7 +218,7 @@ fn a_map_is_cleared_at_one_moment() {
 
 /// A clear removes all keys that are present when it begins, and no key that is inserted after it.
 #[test]
-fn what_is_inserted_after_a_clear_stays() {
+fn keys_inserted_after_a_clear_stay() {
     let (ordered, hash) = (OrderedMap::<u64, u64>::new(), HashMap::<u64, u64>::new());
     let turn = std::sync::RwLock::new(());
     in_threads(|thread| {
@@ -305,7 +305,7 @@ fn a_closure_may_use_the_map() {
 }
 
 #[test]
-fn iterators_outlive_what_others_remove() {
+fn iterators_outlive_a_clear_by_others() {
     let map: OrderedMap<u64, String> = (0..5_000).map(|n| (n, format!("{n:0>50}"))).collect();
     let mut all = map.iter();
     assert_eq!(all.next().map(|(key, _)| key), Some(0));

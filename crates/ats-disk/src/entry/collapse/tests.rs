@@ -141,7 +141,7 @@ proptest! {
 }
 
 #[test]
-fn what_stands_behind_a_base_is_not_taken() {
+fn entries_behind_a_base_are_not_taken() {
     let mut chain = chain_of(&[
         (Kind::Operand, b"b".to_vec()),
         (Kind::Put, b"a".to_vec()),

@@ -84,7 +84,7 @@ fn cursors_read_ahead_and_short_walks_do_not() {
 }
 
 #[test]
-fn a_walk_of_a_whole_file_uses_what_is_cached() {
+fn a_walk_of_a_whole_file_uses_cached_blocks() {
     let (memory, meta) = write(IDENTITY, &numbered_records(2000, 100), &[], &settings(4096));
     let file = open(&memory, &meta);
     for expected in [true, false, false] {

@@ -98,7 +98,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn a_file_has_what_was_written(
+    fn files_have_the_written_records(
         records in records(80),
         missing in prop::collection::vec(key(), 0..20),
         settings in any_settings(),
@@ -138,7 +138,7 @@ proptest! {
     }
 
     #[test]
-    fn a_run_has_what_its_files_have(
+    fn a_run_has_the_records_of_its_files(
         records in records(60),
         missing in prop::collection::vec(key(), 0..20),
         splits in prop::collection::vec(0..60usize, 0..6),

@@ -198,7 +198,7 @@ fn gaps_that_touch_are_one() {
 }
 
 #[test]
-fn what_is_remembered_is_bounded() {
+fn memory_of_gaps_is_bounded() {
     let gaps = active();
     let long = [b'k'; LONGEST_BOUND + 1];
     gaps.add(range(b"a", &long), Seq::new(10), LEAST_PASSED);

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_cannot_be_merged() {
+    fn only_single_objects_can_be_merged() {
         let sum = merge("sum", 1);
         let good = value((1, 10).into());
         for bad in [

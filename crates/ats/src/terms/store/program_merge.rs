@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_told_apart() {
+    fn kinds_of_written_values_are_told_apart() {
         let all = [Written::Object, Written::Present, Written::Unknown];
         let [object, present, unknown] =
             all.map(|how| encode_value(b"object", how).expect("a few bytes"));
