@@ -5,7 +5,7 @@
 
 -export([all/0, suite/0, groups/0, init_per_group/2, end_per_group/2]).
 -export([init_per_testcase/2, end_per_testcase/2]).
--export([a_cut_is_silent/1, what_was_sent_arrives_after_a_short_cut/1, killed_nodes_come_back/1]).
+-export([a_cut_is_silent/1, messages_arrive_after_a_short_cut/1, killed_nodes_come_back/1]).
 -export([stopped_nodes_wake_up/1, no_node_is_left/1]).
 -export([start_receiver/0, start_two/1]).
 
@@ -14,7 +14,7 @@ suite() -> [{timetrap, {minutes, 15}}].
 all() -> [{group, relay}, {group, namespace}].
 
 groups() ->
-    Cases = [a_cut_is_silent, what_was_sent_arrives_after_a_short_cut, killed_nodes_come_back,
+    Cases = [a_cut_is_silent, messages_arrive_after_a_short_cut, killed_nodes_come_back,
              stopped_nodes_wake_up, no_node_is_left],
     [{relay, [], Cases}, {namespace, [], Cases}].
 
@@ -67,7 +67,7 @@ a_cut_is_silent(Config) ->
     ok = ats_cluster:heal(Cluster),
     ok = ats_cluster:connect(Cluster).
 
-what_was_sent_arrives_after_a_short_cut(Config) ->
+messages_arrive_after_a_short_cut(Config) ->
     {Cluster, [A, B, _]} = setting(Config),
     ok = ats_cluster:call(Cluster, B, ?MODULE, start_receiver, []),
     ok = ats_cluster:partition(Cluster, [[A]]),

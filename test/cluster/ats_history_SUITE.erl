@@ -5,7 +5,7 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0]).
--export([right_histories/1, wrong_histories/1, what_nobody_knows/1, real_ones_pass/1]).
+-export([right_histories/1, wrong_histories/1, unknown_outcomes_are_explained/1, real_ones_pass/1]).
 -export([a_lie_in_a_real_one_is_found/1, recorded/1]).
 
 suite() -> [{timetrap, {minutes, 15}}].
@@ -14,7 +14,7 @@ all() ->
     [
         right_histories,
         wrong_histories,
-        what_nobody_knows,
+        unknown_outcomes_are_explained,
         real_ones_pass,
         a_lie_in_a_real_one_is_found,
         recorded
@@ -81,7 +81,7 @@ wrong_histories(_) ->
         ]
     ].
 
-what_nobody_knows(_) ->
+unknown_outcomes_are_explained(_) ->
     Write = {{write, 1}, unknown, 1, infinity},
     Reads = fun(Values) ->
         [

@@ -9,11 +9,11 @@
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([nothing_is_lost_while_a_majority_lives/1, nothing_synced_is_lost_when_all_die/1]).
--export([transactions_of_a_single_node_are_whole/1, what_was_read_before_a_stop_is_not_written/1]).
+-export([transactions_of_a_single_node_are_whole/1, values_read_before_a_stop_are_not_written/1]).
 -export([planted_faults_are_found/1, examples_of_the_page/1]).
 -export([evaluate/2]).
 
-%% Nodes connect again only if they are told to: see what_was_read_before_a_stop_is_not_written/1.
+%% Nodes connect again only if they are told to: see values_read_before_a_stop_are_not_written/1.
 -define(CONNECT_ONCE, ["-kernel", "dist_auto_connect", "once"]).
 %% Rounds without a fault, of cases that look for faults too.
 -define(SOUND_ROUNDS, 3).
@@ -24,7 +24,7 @@ suite() -> [{timetrap, {minutes, 15 + rounds()}}].
 
 all() ->
     [nothing_is_lost_while_a_majority_lives, nothing_synced_is_lost_when_all_die,
-     transactions_of_a_single_node_are_whole, what_was_read_before_a_stop_is_not_written,
+     transactions_of_a_single_node_are_whole, values_read_before_a_stop_are_not_written,
      planted_faults_are_found, examples_of_the_page].
 
 rounds() -> list_to_integer(os:getenv("ATS_CLUSTER_ROUNDS", "5")).
@@ -82,7 +82,7 @@ describe([{Kind, Wrong} | _]) -> io_lib:format("~s, ~0p", [Kind, lists:sublist(W
 %% the others are gone. If its messages make a new connection, mnesia on the others takes part, with
 %% the values that the node read before it was stopped and without its locks: with mnesia's own
 %% tables alone amounts come and go. Nodes that connect by themselves only once take no part.
-what_was_read_before_a_stop_is_not_written(Config) ->
+values_read_before_a_stop_are_not_written(Config) ->
     Own = [{ram_set, ram_copies, set}, {disc_set, disc_copies, set}],
     Ours = [{Alias, Alias, set} || {Alias, _} <- ats_mnesia:types()],
     ?assertEqual([], wake_slowly(Config, once, Own ++ Ours, ?CONNECT_ONCE, ?SOUND_ROUNDS)),

@@ -8,7 +8,7 @@
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([
-    takes_what_matches/1,
+    takes_remove_matching_objects/1,
     takes_whatever_it_is/1,
     one_taker_gets_it/1,
     counters_are_taken_whole/1,
@@ -41,7 +41,7 @@ suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
     [
-        takes_what_matches,
+        takes_remove_matching_objects,
         takes_whatever_it_is,
         one_taker_gets_it,
         counters_are_taken_whole,
@@ -82,7 +82,7 @@ in_order(_, Objects) -> lists:sort(Objects).
 %% ----- matching objects -----
 
 %% `ets' gives the matching objects, and the remaining ones.
-takes_what_matches(_) ->
+takes_remove_matching_objects(_) ->
     ats_test_lib:check(?FORALL(
         {Type, Options, Objects, Spec},
         {oneof(?TYPES), oneof([[], [compressed]]), small_objects(), spec()},

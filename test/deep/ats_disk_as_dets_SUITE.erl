@@ -17,7 +17,7 @@
     descriptions/1,
     fixed_tables/1,
     init_table/1,
-    what_fails_in_init_table/1,
+    failures_in_init_table/1,
     specifications/1,
     continuations/1,
     counters/1,
@@ -38,7 +38,7 @@ all() ->
         descriptions,
         fixed_tables,
         init_table,
-        what_fails_in_init_table,
+        failures_in_init_table,
         specifications,
         continuations,
         counters,
@@ -264,7 +264,7 @@ init_table(Config) ->
 
 %% `dets' leaves its table unusable; only the answer for the program is compared, as a `catch'
 %% returns it.
-what_fails_in_init_table(Config) ->
+failures_in_init_table(Config) ->
     Ends = [
         fun() -> error(oops) end,
         fun() -> throw(oops) end,

@@ -25,8 +25,8 @@
     an_upgrade_that_fails/1,
     walks_meet_pending_keys_in_their_place/1,
     keys_that_count_as_missing_are_passed_once/1,
-    what_fails_on_the_way_gets_shorter/1,
-    what_hangs_on_the_way_gets_shorter/1,
+    a_chain_that_fails_gets_shorter/1,
+    a_chain_that_hangs_gets_shorter/1,
     writers_are_not_harmed/1
 ]).
 
@@ -56,8 +56,8 @@ all() ->
         an_upgrade_that_fails,
         walks_meet_pending_keys_in_their_place,
         keys_that_count_as_missing_are_passed_once,
-        what_fails_on_the_way_gets_shorter,
-        what_hangs_on_the_way_gets_shorter,
+        a_chain_that_fails_gets_shorter,
+        a_chain_that_hangs_gets_shorter,
         writers_are_not_harmed
     ].
 
@@ -845,7 +845,7 @@ counted_merges(Test, Most) ->
 %% ----- chains -----
 
 %% Values that were merged before a failure are not merged again.
-what_fails_on_the_way_gets_shorter(Config) ->
+a_chain_that_fails_gets_shorter(Config) ->
     ok = numbers(Config, t, sums, []),
     Count = 5000,
     [ok = dats:write(t, k, 1) || _ <- lists:seq(1, Count)],
@@ -863,7 +863,7 @@ what_fails_on_the_way_gets_shorter(Config) ->
     ?assertEqual({ok, Count + 100}, dats:read(t, k)).
 
 %% Values that were merged before the module hangs are not merged again.
-what_hangs_on_the_way_gets_shorter(Config) ->
+a_chain_that_hangs_gets_shorter(Config) ->
     ok = numbers(Config, t, sums, []),
     ok = load(sums, 1, "case {A, B} of {hang, _} -> timer:sleep(infinity);"
                        " {_, hang} -> timer:sleep(infinity); _ -> A + B end"),

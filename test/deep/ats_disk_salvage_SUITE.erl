@@ -5,13 +5,14 @@
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([init_per_testcase/2, end_per_testcase/2]).
--export([what_is_saved_is_opened/1, a_lost_description_is_made_again/1, options_are_asked_for/1]).
+-export([salvaged_tables_can_be_opened/1, a_lost_description_is_made_again/1]).
+-export([options_are_asked_for/1]).
 
 -define(KEYS, 3000).
 
 suite() -> [{timetrap, {minutes, 10}}].
 
-all() -> [what_is_saved_is_opened, a_lost_description_is_made_again, options_are_asked_for].
+all() -> [salvaged_tables_can_be_opened, a_lost_description_is_made_again, options_are_asked_for].
 
 %% ATS_COMMAND is a command that was built elsewhere.
 init_per_suite(Config) ->
@@ -48,7 +49,7 @@ tables() ->
     ].
 
 %% Files of records are damaged; the file that describes the table is not.
-what_is_saved_is_opened(Config) ->
+salvaged_tables_can_be_opened(Config) ->
     lists:foreach(
         fun({Name, Options, _}) ->
             Before = make(Config, Name, Options),

@@ -16,7 +16,7 @@
     opening_at_the_same_time/1,
     options/1,
     mismatches/1,
-    what_is_no_table/1,
+    other_files_are_no_tables/1,
     one_directory_one_table/1,
     read_only/1,
     types/1,
@@ -52,7 +52,7 @@ all() ->
         opening_at_the_same_time,
         options,
         mismatches,
-        what_is_no_table,
+        other_files_are_no_tables,
         one_directory_one_table,
         read_only,
         types,
@@ -551,7 +551,7 @@ mismatches(Config) ->
     ?assertEqual({ordered_set, 2}, {dats:info(Ref, type), dats:info(Ref, keypos)}),
     ok = dats:close(Ref).
 
-what_is_no_table(Config) ->
+other_files_are_no_tables(Config) ->
     Plain = ats_disk_lib:file(Config, plain),
     ok = file:write_file(Plain, "text"),
     Home = ats_disk_lib:file(Config, home),

@@ -9,7 +9,7 @@
     a_link_is_turned/1,
     the_lock_is_that_of_the_directory/1,
     links_are_not_followed/1,
-    what_is_no_file/1,
+    other_kinds_of_files_are_reported/1,
     reading_writes_nothing/1,
     readers_share_a_table/1,
     paths_are_spelled_differently/1,
@@ -25,7 +25,7 @@ all() ->
         a_link_is_turned,
         the_lock_is_that_of_the_directory,
         links_are_not_followed,
-        what_is_no_file,
+        other_kinds_of_files_are_reported,
         reading_writes_nothing,
         readers_share_a_table,
         paths_are_spelled_differently,
@@ -99,7 +99,7 @@ links_are_not_followed(Config) ->
     ?assertEqual([{1, one}], dats:tab2list(T)).
 
 %% Anything else under the name of a file is reported, and not waited for.
-what_is_no_file(Config) ->
+other_kinds_of_files_are_reported(Config) ->
     T = ats_disk_lib:open(Config, t, []),
     ok = dats:insert(T, {1, one}),
     ok = dats:close(T),

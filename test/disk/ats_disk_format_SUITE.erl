@@ -11,7 +11,7 @@
     values_are_merged_as_the_program_has_them/1,
     the_directory_remembers/1,
     another_version/1,
-    what_has_no_bytes/1,
+    terms_without_bytes_are_refused/1,
     bytes_that_nobody_wrote/1,
     modules_that_are_none/1,
     records_of_osmos/1,
@@ -31,7 +31,7 @@ all() ->
         values_are_merged_as_the_program_has_them,
         the_directory_remembers,
         another_version,
-        what_has_no_bytes,
+        terms_without_bytes_are_refused,
         bytes_that_nobody_wrote,
         modules_that_are_none,
         records_of_osmos,
@@ -181,7 +181,7 @@ another_version(Config) ->
     {ok, t} = open(Config, [?FORMAT]),
     ?assertEqual({ok, 5}, dats:read(t, {1, 2, 3, 4})).
 
-what_has_no_bytes(Config) ->
+terms_without_bytes_are_refused(Config) ->
     {ok, T} = open(Config, [?FORMAT]),
     Words = fun(Call) ->
         try Call() of

@@ -6,7 +6,7 @@
 
 -export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
 -export([
-    what_fails_changes_nothing/1,
+    a_failed_replacement_changes_nothing/1,
     as_deleted_and_inserted/1,
     one_moment/1,
     old_or_new_after_a_kill/1,
@@ -21,7 +21,7 @@ suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     [
-        what_fails_changes_nothing,
+        a_failed_replacement_changes_nothing,
         as_deleted_and_inserted,
         one_moment,
         old_or_new_after_a_kill,
@@ -35,7 +35,7 @@ init_per_testcase(Case, Config) ->
 end_per_testcase(_, _) ->
     ats_disk_lib:end_case().
 
-what_fails_changes_nothing(Config) ->
+a_failed_replacement_changes_nothing(Config) ->
     T = ats_disk_lib:open(Config, t, [{keypos, 2}]),
     ok = dats:insert(T, {old, old}),
     [E, A] = [M:new(e, [public]) || M <- [ets, ats]],

@@ -6,7 +6,7 @@
 
 -export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
 -export([complete_selects_keep_nothing/1, forgotten_selects/1, selects_in_use/1, slow_folds/1]).
--export([deletes_read_what_selects_read/1]).
+-export([deletes_and_selects_read_the_same_blocks/1]).
 -export([bounds_by_functions/1, functions_are_asked_rarely/1, pending_keys_beside_a_range/1]).
 
 -define(FORMAT, {format, {term, term_replace, 4096}}).
@@ -21,7 +21,7 @@ all() ->
         forgotten_selects,
         selects_in_use,
         slow_folds,
-        deletes_read_what_selects_read,
+        deletes_and_selects_read_the_same_blocks,
         bounds_by_functions,
         functions_are_asked_rarely,
         pending_keys_beside_a_range
@@ -149,7 +149,7 @@ slow_folds(Config) ->
 %% objects are deleted. The table is opened anew for each call, so none of its blocks is in memory.
 %% `select/3' goes upwards, as deletes do; `select/2' goes downwards, which can take a block less or
 %% more.
-deletes_read_what_selects_read(Config) ->
+deletes_and_selects_read_the_same_blocks(Config) ->
     Between = [{'>=', '$1', {{b, 100}}}, {'<', '$1', {{b, 150}}}],
     Few = [
         {{{{b, '$1'}, '_'}, [{'<', '$1', 50}]}, 49},

@@ -7,7 +7,7 @@
 
 -export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
 -export([
-    reads_see_what_waits/1,
+    reads_see_waiting_writes/1,
     keys_are_read_without_waiting/1,
     one_part_of_the_log_is_read/1,
     log_is_kept_until_changes_are_on_disk/1,
@@ -32,7 +32,7 @@ suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     [
-        reads_see_what_waits,
+        reads_see_waiting_writes,
         keys_are_read_without_waiting,
         one_part_of_the_log_is_read,
         log_is_kept_until_changes_are_on_disk,
@@ -50,7 +50,7 @@ end_per_testcase(_, _) ->
 %% ----- cases -----
 
 %% Random steps on one of Mnesia's own tables and on one of ours.
-reads_see_what_waits(Config) ->
+reads_see_waiting_writes(Config) ->
     on_one_node(Config, fun() ->
         [begin
              [{atomic, ok} = mnesia:create_table(Name, [{Storage, [node()]}, {type, Type},

@@ -8,12 +8,12 @@
 -export([
     written_keys_are_there_after_reopening/1,
     selects_of_many_keys/1,
-    selects_merge_what_several_files_have/1,
+    selects_merge_parts_of_several_files/1,
     the_first_row_is_merged/1,
     deletes_after_a_flush/1,
     values_longer_than_blocks/1,
     selects_while_writing/1,
-    what_is_written_behind_a_torn_journal/1,
+    writes_do_not_go_behind_a_torn_journal/1,
     poison_harms_its_key/1,
     functions_that_fail_harm_their_caller/1,
     a_slow_function_delays_nobody/1,
@@ -33,12 +33,12 @@ all() ->
     [
         written_keys_are_there_after_reopening,
         selects_of_many_keys,
-        selects_merge_what_several_files_have,
+        selects_merge_parts_of_several_files,
         the_first_row_is_merged,
         deletes_after_a_flush,
         values_longer_than_blocks,
         selects_while_writing,
-        what_is_written_behind_a_torn_journal,
+        writes_do_not_go_behind_a_torn_journal,
         poison_harms_its_key,
         functions_that_fail_harm_their_caller,
         a_slow_function_delays_nobody,
@@ -130,7 +130,7 @@ selects_of_many_keys(Config) ->
     Check().
 
 %% A key of which each of several files has a part, and memory another one.
-selects_merge_what_several_files_have(Config) ->
+selects_merge_parts_of_several_files(Config) ->
     T = open(Config, {term, uint64_sum_delete, 256}),
     Keys = lists:seq(1, 500),
     _ = [
@@ -248,7 +248,7 @@ crash(Config, From, To) ->
     Directory.
 
 %% Only a part of a write is on disk. Later writes do not go behind it.
-what_is_written_behind_a_torn_journal(Config) ->
+writes_do_not_go_behind_a_torn_journal(Config) ->
     T = open(Config, {term, term_replace, 512}),
     _ = [ok = dats:write(T, N, N) || N <- lists:seq(1, 100)],
     ok = dats:sync(T),

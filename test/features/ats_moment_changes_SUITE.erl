@@ -8,13 +8,13 @@
 
 -export([all/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([lists_are_deleted_whole/1, lists_are_taken_whole/1, lists_are_replaced_whole/1,
-         ranges_are_deleted_whole/1, counters_keep_their_order/1, what_comes_later_stays/1,
+         ranges_are_deleted_whole/1, counters_keep_their_order/1, later_writes_stay/1,
          equal_objects_are_counted/1, own_results_are_not_met_again/1, cleared_midway/1,
          deleted_midway/1, killed_midway/1]).
 
 all() ->
     [lists_are_deleted_whole, lists_are_taken_whole, lists_are_replaced_whole,
-     ranges_are_deleted_whole, counters_keep_their_order, what_comes_later_stays,
+     ranges_are_deleted_whole, counters_keep_their_order, later_writes_stay,
      equal_objects_are_counted, own_results_are_not_met_again, cleared_midway, deleted_midway,
      killed_midway].
 
@@ -135,7 +135,7 @@ counters_keep_their_order(_Config) ->
 
 %% Random programs: between the slices of a change other writes come, and snapshots. Objects that
 %% nobody has written are changed, written ones stay as they are, and so do snapshots.
-what_comes_later_stays(_Config) ->
+later_writes_stay(_Config) ->
     [begin
          _ = rand:seed(exsss, {Seed, 1, 2}),
          program(Type, Options, How)

@@ -5,11 +5,11 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
--export([has_what_a_build_needs/1, built_by_rebar3/1, built_by_mix/1]).
+-export([has_all_files_for_a_build/1, built_by_rebar3/1, built_by_mix/1]).
 
 suite() -> [{timetrap, {minutes, 10}}].
 
-all() -> [has_what_a_build_needs, built_by_rebar3, built_by_mix].
+all() -> [has_all_files_for_a_build, built_by_rebar3, built_by_mix].
 
 init_per_suite(Config) ->
     Folder = proplists:get_value(priv_dir, Config),
@@ -52,7 +52,7 @@ serve(Package, Folder) ->
 
 %% The metadata have the fields that hex needs. The package has no library and no test, but all
 %% files from which cargo builds a library.
-has_what_a_build_needs(Config) ->
+has_all_files_for_a_build(Config) ->
     Package = proplists:get_value(package, Config),
     Metadata = proplists:get_value(metadata, Config),
     [?assertNotEqual(nomatch, binary:match(Metadata, Text))

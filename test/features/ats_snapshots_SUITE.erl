@@ -7,9 +7,9 @@
 -include_lib("stdlib/include/qlc.hrl").
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
--export([a_snapshot_is_what_the_table_was/1, every_function_that_reads/1, nothing_is_changed/1,
+-export([snapshots_equal_their_table/1, every_function_that_reads/1, nothing_is_changed/1,
          many_at_once/1, differences/1, differences_beside_writers/1, sums_in_many_calls/1,
-         folds_do_not_meet_what_they_change/1, folds_of_few_and_more/1, transfers_beside_chunks/1,
+         folds_do_not_meet_their_own_changes/1, folds_of_few_and_more/1, transfers_beside_chunks/1,
          how_a_snapshot_ends/1, memory_is_bound/1, memory_of_binaries_is_bound/1,
          owners_that_are_killed/1, many_end_with_their_owner/1,
          tables_that_are_deleted/1, tables_that_are_cleared/1, counters_and_merges/1,
@@ -22,9 +22,9 @@
 suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
-    [a_snapshot_is_what_the_table_was, every_function_that_reads, nothing_is_changed, many_at_once,
+    [snapshots_equal_their_table, every_function_that_reads, nothing_is_changed, many_at_once,
      differences, differences_beside_writers, sums_in_many_calls,
-     folds_do_not_meet_what_they_change, folds_of_few_and_more, transfers_beside_chunks,
+     folds_do_not_meet_their_own_changes, folds_of_few_and_more, transfers_beside_chunks,
      how_a_snapshot_ends, memory_is_bound, memory_of_binaries_is_bound, owners_that_are_killed,
      many_end_with_their_owner, tables_that_are_deleted, tables_that_are_cleared,
      counters_and_merges, continuations_that_are_dropped, checkpoints,
@@ -41,7 +41,7 @@ end_per_suite(Config) ->
 %% ----- contents of snapshots -----
 
 %% Random changes; after some of them a snapshot, which is compared with the table of that moment.
-a_snapshot_is_what_the_table_was(_Config) ->
+snapshots_equal_their_table(_Config) ->
     [begin
          T = new(Type, Options),
          Taken = lists:foldl(
@@ -380,7 +380,7 @@ transfer_for_ever(T, Accounts, Odd) ->
     transfer_for_ever(T, Accounts, Odd).
 
 %% A fold that inserts for each object two others ends, and one that deletes meets all.
-folds_do_not_meet_what_they_change(_Config) ->
+folds_do_not_meet_their_own_changes(_Config) ->
     [begin
          T = ats:new(t, [Type, public]),
          true = ats:insert(T, [{K, K} || K <- lists:seq(1, 1000)]),

@@ -6,12 +6,12 @@
 -export([all/0]).
 -export([the_page_names_tests_that_exist/1, tables_are_separate/1, only_the_order_differs/1,
          queries_beside_lists/1, memory_is_that_of_ats/1, faults_are_not_moved/1, dets_wants_ets/1,
-         what_is_new_is_there/1]).
+         additions_of_later_releases_exist/1]).
 
 all() ->
     [the_page_names_tests_that_exist, tables_are_separate, only_the_order_differs,
      queries_beside_lists, memory_is_that_of_ats, faults_are_not_moved,
-     dets_wants_ets, what_is_new_is_there].
+     dets_wants_ets, additions_of_later_releases_exist].
 
 the_page_names_tests_that_exist(_) ->
     Name = filename:join([ats_test_lib:project(), "docs", "use", "moving-from-ets.md"]),
@@ -133,7 +133,7 @@ dets_wants_ets(Config) ->
 tag({'EXIT', {Reason, _Stack}}) -> {'EXIT', Reason};
 tag(Other) -> Other.
 
-what_is_new_is_there(_) ->
+additions_of_later_releases_exist(_) ->
     Table = ats:new(new, [ordered_set]),
     ?assertEqual(none, ats:lookup_element(Table, k, 2, none)),
     ?assertEqual(true, ats:update_element(Table, k, {2, w}, {k, v})),

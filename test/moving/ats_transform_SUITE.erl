@@ -11,7 +11,7 @@
 -export([calls_are_renamed/1, calls_in_other_processes_are_renamed/1,
          imports_are_renamed/1, types_are_renamed/1, all_types_exist/1,
          fun2ms_works_in_every_order/1, only_certain_calls_are_renamed/1,
-         what_hides_a_built_in_function_is_respected/1, functions_are_excepted/1,
+         local_functions_that_hide_built_in_ones_stay/1, functions_are_excepted/1,
          tables_are_excepted/1, variable_functions_are_never_excepted/1,
          missing_functions_are_errors/1, doubts_are_warnings/1, wrong_options_are_errors/1,
          messages_name_the_included_file/1, transforming_twice_changes_nothing/1]).
@@ -19,7 +19,7 @@
 all() ->
     [calls_are_renamed, calls_in_other_processes_are_renamed, imports_are_renamed,
      types_are_renamed, all_types_exist, fun2ms_works_in_every_order,
-     only_certain_calls_are_renamed, what_hides_a_built_in_function_is_respected,
+     only_certain_calls_are_renamed, local_functions_that_hide_built_in_ones_stay,
      functions_are_excepted, tables_are_excepted, variable_functions_are_never_excepted,
      missing_functions_are_errors, doubts_are_warnings, wrong_options_are_errors,
      messages_name_the_included_file, transforming_twice_changes_nothing].
@@ -179,7 +179,7 @@ only_certain_calls_are_renamed(_) ->
     ?assertEqual([{k, ets}], run("", "[X] = lists:usort([{ets, lookup, [T, k]}]),"
                                      " {M, F, A} = X, apply(M, F, A)", ets, [nowarn])).
 
-what_hides_a_built_in_function_is_respected(_) ->
+local_functions_that_hide_built_in_ones_stay(_) ->
     Local = "-compile({no_auto_import, [apply/3]}).\n",
     Definition = "apply(M, _F, _A) -> M.\n",
     Code = "{apply(ets, lookup, [T]), erlang:apply(ets, lookup_element, [T, k, 2])}",

@@ -5,7 +5,7 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0]).
--export([sizes_have_lists_whole/1, sizes_count_what_was_seen/1, sizes_beside_takes/1,
+-export([sizes_have_lists_whole/1, sizes_include_announced_objects/1, sizes_beside_takes/1,
          memory_never_falls_while_objects_come/1, memory_returns/1, memory_behind_a_file/1,
          listings_are_of_one_moment/1,
          names_and_listings_agree/1, many_tables_end/1, many_tables_are_inherited/1,
@@ -15,7 +15,7 @@
 -define(MILLISECONDS, 300).
 
 all() ->
-    [sizes_have_lists_whole, sizes_count_what_was_seen, sizes_beside_takes,
+    [sizes_have_lists_whole, sizes_include_announced_objects, sizes_beside_takes,
      memory_never_falls_while_objects_come, memory_returns, memory_behind_a_file,
      listings_are_of_one_moment,
      names_and_listings_agree, many_tables_end, many_tables_are_inherited, many_fixations_end,
@@ -36,7 +36,7 @@ sizes_have_lists_whole(_Config) ->
      end || Type <- ?TYPES].
 
 %% Two writers each add, tell of it by a counter, and remove: the size includes announced objects.
-sizes_count_what_was_seen(_Config) ->
+sizes_include_announced_objects(_Config) ->
     [begin
          Table = ats:new(table, [Type, public]),
          Told = atomics:new(2, []),

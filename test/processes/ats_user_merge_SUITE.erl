@@ -13,18 +13,18 @@
     each_part_is_copied_a_few_times/1,
     chains/1,
     exceptions/1,
-    what_fails_on_the_way/1,
+    a_failed_merge_keeps_merged_parts/1,
     batches_as_a_model/1,
-    what_never_returns/1,
-    what_ends_the_process/1,
-    what_hangs_fails_fast/1,
+    a_merge_that_never_returns/1,
+    a_merge_that_ends_its_process/1,
+    a_merge_that_hung_fails_fast/1,
     the_limit_is_for_one_call/1,
     many_calls_take_longer_than_the_limit/1,
     keys_beforehand/1,
     one_worker_for_a_key/1,
     clients_that_end/1,
     other_versions/1,
-    what_is_asked_before_writing/1,
+    values_are_classified_before_writing/1,
     failures_in_words/1
 ]).
 
@@ -41,18 +41,18 @@ all() ->
         each_part_is_copied_a_few_times,
         chains,
         exceptions,
-        what_fails_on_the_way,
+        a_failed_merge_keeps_merged_parts,
         batches_as_a_model,
-        what_never_returns,
-        what_ends_the_process,
-        what_hangs_fails_fast,
+        a_merge_that_never_returns,
+        a_merge_that_ends_its_process,
+        a_merge_that_hung_fails_fast,
         the_limit_is_for_one_call,
         many_calls_take_longer_than_the_limit,
         keys_beforehand,
         one_worker_for_a_key,
         clients_that_end,
         other_versions,
-        what_is_asked_before_writing,
+        values_are_classified_before_writing,
         failures_in_words
     ].
 
@@ -213,7 +213,7 @@ exceptions(_) ->
     ).
 
 %% A merged part replaces its values, so the chain means the same and is shorter.
-what_fails_on_the_way(_) ->
+a_failed_merge_keeps_merged_parts(_) ->
     ats_test_lib:load_module(
         poisoned,
         "merge(_, A, B) when is_list(A), is_list(B) -> A ++ B."
@@ -296,7 +296,7 @@ batches_as_a_model(_) ->
 is_good({failed, _}) -> false;
 is_good(_) -> true.
 
-what_never_returns(_) ->
+a_merge_that_never_returns(_) ->
     [
         begin
             {Us, Outcomes} = timer:tc(fun() -> run([job(Key), job(1)]) end),
@@ -307,7 +307,7 @@ what_never_returns(_) ->
      || Key <- [sleeps, loops, traps]
     ].
 
-what_ends_the_process(_) ->
+a_merge_that_ends_its_process(_) ->
     {links, Links} = process_info(self(), links),
     [
         ?assertEqual([{failed, {?MODULE_UNDER_TEST, any, {ended, Reason}}}], run([job(Key)]))
@@ -318,7 +318,7 @@ what_ends_the_process(_) ->
     ?assertEqual([], workers()).
 
 %% Until something else is written, or for a while.
-what_hangs_fails_fast(_) ->
+a_merge_that_hung_fails_fast(_) ->
     Failed = [{failed, {?MODULE_UNDER_TEST, any, {took_longer, ?MS}}}],
     Table = make_ref(),
     Chain = chain(sleeps, [[a], [b]]),
@@ -435,7 +435,7 @@ other_versions(_) ->
     ),
     erase(v).
 
-what_is_asked_before_writing(_) ->
+values_are_classified_before_writing(_) ->
     Ask = fun(Key, Value) -> ats_merge_runner:ask(?MODULE_UNDER_TEST, 7, Key, Value) end,
     ?assertEqual(present, Ask(key, [a])),
     ?assertEqual(object, Ask(key, [base])),

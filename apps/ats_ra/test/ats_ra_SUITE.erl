@@ -5,7 +5,8 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
--export([programs/1, lists_are_one_step/1, what_is_refused/1, merges/1, reads/1, options/1]).
+-export([programs/1, lists_are_one_step/1, invalid_commands_are_refused/1, merges/1, reads/1]).
+-export([options/1]).
 -export([moments_while_all_changes/1, a_moment_that_is_not_used/1, large_tables/1]).
 -export([merge/3, short_circuit/2, delete/2, version/0]).
 -export([to_another_member/1, damaged_files/1, damaged_tables/1, another_file_system/1]).
@@ -19,7 +20,7 @@ all() ->
     [
         programs,
         lists_are_one_step,
-        what_is_refused,
+        invalid_commands_are_refused,
         merges,
         reads,
         options,
@@ -246,7 +247,7 @@ lists_are_one_step(_) ->
      || Module <- [ats, dats]
     ].
 
-what_is_refused(_) ->
+invalid_commands_are_refused(_) ->
     Compiled = ats:match_spec_compile([{{x, '_', '_'}, [], [true]}]),
     Spec = fun(Guards, Body) -> [{{x, '$1', '$2'}, Guards, Body}] end,
     Refused = [
@@ -662,7 +663,7 @@ planted_faults(Config) ->
         {no_links, fun() -> program(Config, {dats, set}, 1) end},
         {no_check, fun() -> damaged_tables(Config) end},
         {no_flush, fun() -> damaged_tables(Config) end},
-        {late_snapshot, fun() -> what_was_is_loaded(Config) end},
+        {late_snapshot, fun() -> a_late_snapshot_loads_its_moment(Config) end},
         {half_of_a_list, fun() -> program(Config, {ats, set}, 1) end},
         {half_of_a_list, fun() -> lists_are_one_step(Config) end},
         {no_sync, fun() -> power_fails(Config) end},
@@ -682,14 +683,14 @@ planted_faults(Config) ->
      || {Fault, Check} <- Checks
     ],
     ok = clean(),
-    what_was_is_loaded(Config).
+    a_late_snapshot_loads_its_moment(Config).
 
 %% Names of servers that did not end well.
 clean() ->
     lists:foreach(fun ats_ra_table:delete/1, [server, recovering]).
 
 %% Keys that were changed while the snapshot was written.
-what_was_is_loaded(Config) ->
+a_late_snapshot_loads_its_moment(Config) ->
     as_server(server, fun() ->
         First = init(server, {ats, set}, 2),
         Insert = {insert, [{x, N, N} || N <- lists:seq(1, 2000)]},
