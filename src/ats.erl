@@ -1767,7 +1767,7 @@ take_last(Table) ->
 %% <dt>`{prune, Merge}'</dt><dd>`sum', `append' or `union'; and if that gives `0', `[]', `<<>>' or
 %% `#{}', the object is removed. An operand or a value that is one of these, if `Merge' takes it,
 %% counts as missing</dd>
-%% <dt>`{vector, Merges}'</dt><dd>tuples: each element by the merge at its place in the list.
+%% <dt>`{vector, Merges}'</dt><dd>tuples: each element by the merge at its position in the list.
 %% The object is removed if all merges are `{prune, _}' and all elements are empty. Vectors may be
 %% in vectors, up to 8 deep</dd>
 %% </dl>

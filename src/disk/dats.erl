@@ -15,7 +15,7 @@
 %% <dt>Reading</dt><dd>looking objects up</dd>
 %% <dt>Traversal</dt><dd>going from key to key, and folds</dd>
 %% <dt>Match specifications</dt><dd>selecting, counting, deleting and replacing objects</dd>
-%% <dt>Ranges</dt><dd>objects between two keys, and by their place, in ordered types</dd>
+%% <dt>Ranges</dt><dd>objects between two keys, or at a rank, in ordered types</dd>
 %% <dt>Snapshots</dt><dd>views of one moment, their differences, and copies of an open table</dd>
 %% <dt>Other tables and queries</dt><dd>copies from and to tables of `ets', `ats' and `dets', and
 %% `qlc'</dd>
