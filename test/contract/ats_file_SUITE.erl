@@ -233,7 +233,7 @@ flip(Bytes, Byte, Bit) ->
     <<Before:Byte/binary, Value, After/binary>> = Bytes,
     <<Before/binary, (Value bxor (1 bsl Bit)), After/binary>>.
 
-%% Whole terms that are something else: each place of the log, and of the header.
+%% Whole terms that are something else: at each index of the log, and of the header.
 damaged_terms(Config) ->
     rand:seed(exsss, {4, 5, 6}),
     Wrong = [a, {}, {a}, [], {k, 1}, ['$end_of_table', []], ['$end_of_table', a], [{a, b}], <<>>],
@@ -248,13 +248,13 @@ damaged_terms(Config) ->
          || N <- lists:seq(1, length(Items)),
             I <- [[] | [[W] || W <- WrongItems, rand:uniform(13) =:= 1]]
         ],
-        Places = lists:usort([1, 2, length(Objects) div 2, length(Objects) - 1, length(Objects)]),
+        Indices = lists:usort([1, 2, length(Objects) div 2, length(Objects) - 1, length(Objects)]),
         Logs =
             [[H | Objects] || H <- Headers ++ Wrong] ++
             [[Header | lists:sublist(Objects, P - 1) ++ [W | lists:nthtail(P - 1 + D, Objects)]]
-             || P <- Places, P > 0, W <- Wrong, D <- [0, 1], rand:uniform(3) =:= 1] ++
+             || P <- Indices, P > 0, W <- Wrong, D <- [0, 1], rand:uniform(3) =:= 1] ++
             [[Header | lists:sublist(Objects, P - 1) ++ lists:nthtail(P, Objects)]
-             || P <- Places, P > 0] ++
+             || P <- Indices, P > 0] ++
             [[], [Header], Objects, [Header, Header | Objects]],
         [compare_damage(Config, [log_of(Config, Terms)]) || Terms <- Logs]
     end).

@@ -19,7 +19,7 @@
     reading_back/1,
     the_type_shows/1,
     refused_as_for_bags/1,
-    places_count_objects/1,
+    ranks_count_objects/1,
     walks_that_go_on_after_changes/1,
     files/1,
     queries_of_lists/1,
@@ -41,7 +41,7 @@ all() ->
         reading_back,
         the_type_shows,
         refused_as_for_bags,
-        places_count_objects,
+        ranks_count_objects,
         walks_that_go_on_after_changes,
         files,
         queries_of_lists,
@@ -241,7 +241,7 @@ refused_as_for_bags(_) ->
     ?assertEqual(3, ats:select_replace(T, Spec)),
     ?assertEqual([{1, 2}, {1.0, 2}, {2, 8}], ats:tab2list(T)).
 
-places_count_objects(_) ->
+ranks_count_objects(_) ->
     [
         begin
             T = filled(Type, [{Key, N} || Key <- lists:seq(1, 1000), N <- lists:seq(1, Key rem 5)]),
@@ -266,7 +266,7 @@ places_count_objects(_) ->
     ],
     ok.
 
-%% A continuation is a place, among the objects of a key as well: those that are there throughout
+%% A continuation is a position, among the objects of a key as well: those that are there throughout
 %% are met once.
 walks_that_go_on_after_changes(_) ->
     Objects = [{Key, N} || Key <- [1, 2], N <- lists:seq(1, 400)],

@@ -163,19 +163,19 @@ check_range(T, KeyPos, All, {Low, High, Bounds, Limit}) ->
     ?assertEqual(Objects, Fold([])),
     ?assertEqual(lists:sublist(lists:reverse(Keys), Limit), Fold([reverse, keys, {limit, Limit}])),
     ?assertEqual(length(Objects), ats:range_count(T, Low, High, Bounds)),
-    check_places(T, KeyPos, All, {Low, High, Bounds}, Objects),
+    check_ranks(T, KeyPos, All, {Low, High, Bounds}, Objects),
     ?assertEqual(length(Objects), ats:range_delete(T, Low, High, Bounds)),
     ?assertEqual(Others, ats:tab2list(T)),
     ?assertEqual(length(Others), ats:info(T, size)),
     ?assertEqual(0, ats:range_count(T, Low, High, Bounds)),
     ?assert(ats:insert(T, Objects)).
 
-%% Objects by their place, in the range and in the table.
-check_places(T, KeyPos, All, {Low, High, Bounds}, Objects) ->
-    Places = lists:seq(1, length(Objects)),
+%% Objects by their rank, in the range and in the table.
+check_ranks(T, KeyPos, All, {Low, High, Bounds}, Objects) ->
+    Ranks = lists:seq(1, length(Objects)),
     Nth = fun(N) -> ats:range_nth(T, Low, High, N, Bounds) end,
-    ?assertEqual(Objects, [Nth(N) || N <- Places]),
-    ?assertEqual(lists:reverse(Objects), [Nth(-N) || N <- Places]),
+    ?assertEqual(Objects, [Nth(N) || N <- Ranks]),
+    ?assertEqual(lists:reverse(Objects), [Nth(-N) || N <- Ranks]),
     [?assertEqual('$end_of_table', Nth(N)) || N <- [length(Objects) + 1, -length(Objects) - 1]],
     [
         ?assertEqual(length([O || O <- All, element(KeyPos, O) < Key]), ats:rank(T, Key))
@@ -452,8 +452,8 @@ begun_and_forgotten(T) ->
     {_, C} = ats:range(T, 1, 9, [{limit, 2}]),
     term_to_binary(C).
 
-%% Objects that are there throughout are met exactly once and in their place, with any changes of
-%% other keys.
+%% Objects that are there throughout are met exactly once and in order, with any changes of other
+%% keys.
 writers_beside(_) ->
     [
         writers_beside(Force, Options)
@@ -642,16 +642,16 @@ errors(_) ->
     Bounds = [{[keys, {End, inclusive}], "invalid options (a prefix has no bounds)"}
               || End <- [low, high]],
     Patterns = [{P, "not a pattern with '_' at its end only"} || P <- [{'_', 1}, #{a => '_'}]],
-    NoPlaces = [{0, "out of range"}, {1.0, "not an integer"}, {x, "not an integer"}],
+    NoRanks = [{0, "out of range"}, {1.0, "not an integer"}, {x, "not an integer"}],
     Calls =
         [{range, [T, 1, 2, O], #{4 => Text}} || {O, Text} <- Options] ++
         [{range_fold, [F, 0, T, 1, 2, O], #{6 => Text}} || {O, Text} <- Options] ++
         [{Change, [T, 1, 2, O], #{4 => Text}}
          || Change <- [range_count, range_delete], {O, Text} <- Options ++ NoBounds] ++
         [{range_nth, [T, 1, 2, 1, O], #{5 => Text}} || {O, Text} <- Options ++ NoBounds] ++
-        [{range_nth, [T, 1, 2, N, []], #{4 => Text}} || {N, Text} <- NoPlaces] ++
-        [{range_nth, [T, 1, 2, N], #{4 => Text}} || {N, Text} <- NoPlaces] ++
-        [{nth, [T, N], #{2 => Text}} || {N, Text} <- NoPlaces] ++
+        [{range_nth, [T, 1, 2, N, []], #{4 => Text}} || {N, Text} <- NoRanks] ++
+        [{range_nth, [T, 1, 2, N], #{4 => Text}} || {N, Text} <- NoRanks] ++
+        [{nth, [T, N], #{2 => Text}} || {N, Text} <- NoRanks] ++
         [{prefix, [T, {a, '_'}, O], #{3 => Text}} || {O, Text} <- Options ++ Bounds] ++
         [{prefix, [T, P | O], #{2 => Text}} || {P, Text} <- Patterns, O <- [[], [[]], [[keys]]]] ++
         [{range_fold, [Fun, 0, T, 1, 2 | O], #{1 => "not a function of two arguments"}}
@@ -662,8 +662,8 @@ errors(_) ->
           #{3 => "a position is greater than the size of the object"}},
          {lookup_elements, [T, x, [1]], #{2 => "not a key that exists in the table"}}] ++
         %% The table counts more than anything else.
-        [{Function, Args(Wrong), #{Place => Text}}
-         || {Place, Function, Args} <- [
+        [{Function, Args(Wrong), #{Argument => Text}}
+         || {Argument, Function, Args} <- [
                 {1, range, fun(X) -> [X, 1, 2] end},
                 {1, range, fun(X) -> [X, 1, 2, [nonsense]] end},
                 {1, range_count, fun(X) -> [X, 1, 2] end},

@@ -1,6 +1,6 @@
 %% Steps from key to key of an `ordered_set', of which many tell the next key without a look at its
-%% object. Integers and floats that are equal have one place, so which of them is there must not be
-%% told by the place alone. `ets' is the oracle.
+%% object. Integers and floats that are equal have one position, so which of them is there must
+%% not be told by the position alone. `ets' is the oracle.
 -module(ats_steps_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").

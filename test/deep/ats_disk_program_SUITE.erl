@@ -23,7 +23,7 @@
     an_upgrade_merges_first/1,
     an_upgrade_converts/1,
     an_upgrade_that_fails/1,
-    walks_meet_pending_keys_in_their_place/1,
+    walks_meet_pending_keys_in_order/1,
     keys_that_count_as_missing_are_passed_once/1,
     a_chain_that_fails_gets_shorter/1,
     a_chain_that_hangs_gets_shorter/1,
@@ -54,7 +54,7 @@ all() ->
         an_upgrade_merges_first,
         an_upgrade_converts,
         an_upgrade_that_fails,
-        walks_meet_pending_keys_in_their_place,
+        walks_meet_pending_keys_in_order,
         keys_that_count_as_missing_are_passed_once,
         a_chain_that_fails_gets_shorter,
         a_chain_that_hangs_gets_shorter,
@@ -745,8 +745,8 @@ an_upgrade_that_fails(Config) ->
 
 %% ----- walks -----
 
-%% Keys are met in their place with any neighbours, in both directions, in chunks of all sizes.
-walks_meet_pending_keys_in_their_place(Config) ->
+%% Keys are met in order with any neighbours, in both directions, in chunks of all sizes.
+walks_meet_pending_keys_in_order(Config) ->
     ok = load(sums, 1, "A + B"),
     _ = ats_disk_tables:ensure_started(),
     ok = suspend_merger(),

@@ -177,10 +177,10 @@ content(Digraph, Graph) ->
 is_topological_order(Digraph, Graph, false) ->
     lists:any(fun(V) -> Digraph:get_cycle(Graph, V) =/= false end, Digraph:vertices(Graph));
 is_topological_order(Digraph, Graph, Vertices) ->
-    Places = maps:from_list(lists:zip(Vertices, lists:seq(1, length(Vertices)))),
+    Positions = maps:from_list(lists:zip(Vertices, lists:seq(1, length(Vertices)))),
     lists:all(fun(Edge) ->
                       {_, V, W, _} = Digraph:edge(Graph, Edge),
-                      V =:= W orelse map_get(V, Places) < map_get(W, Places)
+                      V =:= W orelse map_get(V, Positions) < map_get(W, Positions)
               end, Digraph:edges(Graph)).
 
 any_order(List) when is_list(List), length(List) >= 0 ->

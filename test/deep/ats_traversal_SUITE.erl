@@ -2,7 +2,7 @@
 %% again.
 %%
 %% Some objects stay all the time, others come and go, and each of those only once. So with any
-%% schedule, a walk has to meet every object that stays exactly once and in its place, and every
+%% schedule, a walk has to meet every object that stays exactly once and in order, and every
 %% other one at most once. Keys of bags have several objects, one has thousands, and among those
 %% come and go some, too.
 %%

@@ -1,4 +1,4 @@
-%% The functions of `ats' that `ets' lacks, on tables on disk: taking all objects, places, merges.
+%% The functions of `ats' that `ets' lacks, on tables on disk: taking all objects, ranks, merges.
 %% Tables of `ats' with the same contents are the model.
 -module(ats_disk_beyond_SUITE).
 
@@ -77,9 +77,9 @@ step(Dats, Ats, KeyPos) ->
     end.
 
 call(_KeyPos, N) when N =< 6 -> {rank, [key()]};
-call(_KeyPos, N) when N =< 14 -> {nth, [place()]};
-call(_KeyPos, N) when N =< 18 -> {range_nth, [key(), key(), place()]};
-call(_KeyPos, N) when N =< 24 -> {range_nth, [key(), key(), place(), pick(bounds)]};
+call(_KeyPos, N) when N =< 14 -> {nth, [any_rank()]};
+call(_KeyPos, N) when N =< 18 -> {range_nth, [key(), key(), any_rank()]};
+call(_KeyPos, N) when N =< 24 -> {range_nth, [key(), key(), any_rank(), pick(bounds)]};
 call(_KeyPos, N) when N =< 26 -> {range_count, [key(), key(), pick(bounds)]};
 call(KeyPos, N) when N =< 36 ->
     Merge = pick(merge),
@@ -96,7 +96,7 @@ call(KeyPos, _N) -> {insert, [object(KeyPos)]}.
 
 key() -> lists:nth(rand:uniform(length(?KEYS)), ?KEYS).
 
-place() ->
+any_rank() ->
     lists:nth(rand:uniform(13), [1, 2, 3, 5, 8, -1, -2, -3, -7, 0, x, 1 bsl 100, -(1 bsl 100)]).
 
 %% Positions of elements that are there, that are not, and that of the key.
@@ -255,7 +255,7 @@ refusals(Config) ->
     [?assertEqual(Refused, ats_test_lib:attempt(fun() -> answered(Call(T, W)) end)) || W <- Writes],
     ?assertEqual(Results, [(Call(T, R))() || R <- Reads]),
     ?assertEqual([{1, a}, {2, b}], dats:tab2list(T)),
-    %% Types that have no places, or no merges.
+    %% Types that have no ranks, or no merges.
     OtherType = <<"the table identifier refers to an ATS table of a type not supported by this "
                   "operation">>,
     Set = ats_disk_lib:open(Config, set, []),
@@ -294,11 +294,11 @@ merged_by_a_module(Config) ->
         Size = length(Objects),
         [
             begin
-                ?assertEqual(Object, dats:nth(T, Place)),
-                ?assertEqual(Object, dats:nth(T, Place - Size - 1)),
-                ?assertEqual(Place - 1, dats:rank(T, element(1, Object)))
+                ?assertEqual(Object, dats:nth(T, Rank)),
+                ?assertEqual(Object, dats:nth(T, Rank - Size - 1)),
+                ?assertEqual(Rank - 1, dats:rank(T, element(1, Object)))
             end
-         || {Place, Object} <- lists:enumerate(Objects), Place rem 7 =:= N rem 7
+         || {Rank, Object} <- lists:enumerate(Objects), Rank rem 7 =:= N rem 7
         ],
         ?assertEqual('$end_of_table', dats:nth(T, Size + 1)),
         {Key, Sum} = lists:nth(Size div 2, Objects),
@@ -434,7 +434,7 @@ killed_callers(Config) ->
     ok = ats_test_lib:until(
            fun() -> maps:get(snapshots, dats:info(T, stats)) =:= 0 end, 10000).
 
-%% Places are those of one moment: the number of the objects does not change here.
+%% Ranks are those of one moment: the number of the objects does not change here.
 one_moment(Config) ->
     T = ats_disk_lib:open(Config, t, [{type, ordered_set}]),
     ok = dats:insert(T, [{{N, 0}, x} || N <- lists:seq(1, 2000)]),

@@ -171,13 +171,13 @@ errors(Config) ->
     {ok, Before} = file:list_dir(OfU),
     M = ats:new(m, []),
     [begin
-         Failure = {error, {within_table, Place}},
-         ?assertEqual({F, Failure}, {F, dats:checkpoint(T, Place)}),
-         ?assertEqual({F, Failure}, {F, ats:checkpoint(M, Place)}),
-         ?assertEqual(Place ++ ": the directory is below that of a table",
+         Failure = {error, {within_table, Path}},
+         ?assertEqual({F, Failure}, {F, dats:checkpoint(T, Path)}),
+         ?assertEqual({F, Failure}, {F, ats:checkpoint(M, Path)}),
+         ?assertEqual(Path ++ ": the directory is below that of a table",
                       lists:flatten(dats:format_error(Failure))),
-         ?assertNot(filelib:is_dir(Place))
-     end || F <- [Here, OfU, Link], Place <- [filename:join(F, "in")]],
+         ?assertNot(filelib:is_dir(Path))
+     end || F <- [Here, OfU, Link], Path <- [filename:join(F, "in")]],
     {ok, After} = file:list_dir(OfU),
     ?assertEqual(lists:sort(Before), lists:sort(After)),
     ?assertEqual([{u, 1}], dats:tab2list(U)),
@@ -193,10 +193,10 @@ errors(Config) ->
     ok = file:make_symlink(Loop, Loop),
     Long = ats_disk_lib:file(Config, lists:duplicate(300, $l)),
     Deep = filename:join([ats_disk_lib:file(Config, deep) | lists:duplicate(900, "deeper")]),
-    [?assertEqual({error, {file_error, Place, Posix}}, dats:checkpoint(T, Place))
-     || {Place, Posix} <- [{filename:join(File, "in"), enotdir}, {filename:join(Loop, "in"), eloop},
-                           {Long, enametoolong}, {filename:join(Long, "in"), enametoolong},
-                           {Deep, enametoolong}]],
+    [?assertEqual({error, {file_error, Path, Posix}}, dats:checkpoint(T, Path))
+     || {Path, Posix} <- [{filename:join(File, "in"), enotdir}, {filename:join(Loop, "in"), eloop},
+                          {Long, enametoolong}, {filename:join(Long, "in"), enametoolong},
+                          {Deep, enametoolong}]],
     Far = filename:join(None, "t"),
     ?assertEqual({error, {file_error, Far, enoent}}, dats:checkpoint(T, Far)),
     ?assertEqual({error, {file_error, None, enoent}},

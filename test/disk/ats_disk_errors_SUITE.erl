@@ -142,7 +142,7 @@ handles(Config) ->
     {ok, [{1, 1}], Handle} = dats:select_range(T, unbounded, unbounded, Yes, 1),
     Ref = make_ref(),
     Range = element(4, Handle),
-    With = fun(Place, Element) -> setelement(4, Handle, setelement(Place, Range, Element)) end,
+    With = fun(Index, Element) -> setelement(4, Handle, setelement(Index, Range, Element)) end,
     Nonsense = [
         x, {}, {x}, {1, 2, 3, 4}, {select, '$end_of_table', [], {a, none, b, c}},
         {select, {}, [], {x, none, unbounded, Yes}}, {select, {}, [], {Ref, none, unbounded, Yes}},

@@ -150,7 +150,7 @@ one_part_of_the_log_is_read(Config) ->
         ok = ats_mnesia_log:write_now(),
         {call_count, Count} = erlang:trace_info(Read, call_count),
         1 = erlang:trace_pattern(Read, false, [call_count]),
-        %% The place may be one in a log that was dumped.
+        %% The position may be one in a log that was dumped.
         ?assert(Count =< 2, Count),
         Log = filename:join(mnesia:system_info(directory), "LATEST.LOG"),
         ?assert(filelib:file_size(Log) > 500 * 2000)

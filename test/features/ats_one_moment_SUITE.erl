@@ -9,14 +9,14 @@
 -export([lists_are_seen_whole/1, lists_of_any_length/1, bags_are_seen_whole/1,
          transfers_keep_the_sum/1, counters_keep_their_order/1, objects_come_and_go/1,
          ranges_are_of_one_moment/1, large_keys_are_read_at_one_moment/1,
-         places_have_lists_whole/1, places_see_each_token/1,
+         ranks_have_lists_whole/1, ranks_see_each_token/1,
          memory_comes_back/1, killed_queries_leave_nothing/1,
          tables_that_end_under_queries/1]).
 
 all() ->
     [lists_are_seen_whole, lists_of_any_length, bags_are_seen_whole, transfers_keep_the_sum,
      counters_keep_their_order, objects_come_and_go, ranges_are_of_one_moment,
-     large_keys_are_read_at_one_moment, places_have_lists_whole, places_see_each_token,
+     large_keys_are_read_at_one_moment, ranks_have_lists_whole, ranks_see_each_token,
      memory_comes_back, killed_queries_leave_nothing, tables_that_end_under_queries].
 
 init_per_suite(Config) ->
@@ -226,7 +226,7 @@ all_chunks({Chunk, Continuation}) -> Chunk ++ all_chunks(ats:select(Continuation
 
 %% Lists of new objects, while the table is divided, or is not: a count has all of a list or none,
 %% also if lists are on their way all the time.
-places_have_lists_whole(_Config) ->
+ranks_have_lists_whole(_Config) ->
     [begin
          T = ats:new(t, [Type, public]),
          true = ats_nif:force_adaptation(T, Adapts, Adapts),
@@ -252,7 +252,7 @@ places_have_lists_whole(_Config) ->
 
 %% One object of each of two writers is always there: it is put under another key before it is
 %% removed.
-places_see_each_token(_Config) ->
+ranks_see_each_token(_Config) ->
     [begin
          T = ats:new(t, [Type, public]),
          true = ats_nif:force_adaptation(T, Adapts, Adapts),

@@ -51,16 +51,16 @@ known_key(Table) ->
     {Key, [], fun(K) -> K == Key end}.
 
 compared_key(#{keypos := KeyPos} = Table) ->
-    Place = pick({'$1', '$1', {element, KeyPos, '$_'}}),
-    {Guard, Within} = condition(Place, true, 3, fun() -> key(Table) end, Table),
+    Operand = pick({'$1', '$1', {element, KeyPos, '$_'}}),
+    {Guard, Within} = condition(Operand, true, 3, fun() -> key(Table) end, Table),
     {'$1', [Guard], Within}.
 
-%% An expression about a place, and the values that are within bounds if its value is this one. It
+%% A condition on an operand, and the values that are within bounds if its value is this one. It
 %% compares with results of `Constant'.
-condition(Place, Truth, 0, Constant, Table) ->
-    comparison(Place, Truth, Constant(), Table);
-condition(Place, Truth, Depth, Constant, Table) ->
-    Inner = fun(Value) -> condition(Place, Value, Depth - 1, Constant, Table) end,
+condition(Operand, Truth, 0, Constant, Table) ->
+    comparison(Operand, Truth, Constant(), Table);
+condition(Operand, Truth, Depth, Constant, Table) ->
+    Inner = fun(Value) -> condition(Operand, Value, Depth - 1, Constant, Table) end,
     case rand:uniform(6) of
         1 ->
             {Denied, Within} = Inner(not Truth),
@@ -72,14 +72,14 @@ condition(Place, Truth, Depth, Constant, Table) ->
             {{A, WithinA}, {B, WithinB}} = {Inner(Truth), Inner(Truth)},
             {{all(not Truth), A, B}, fun(Key) -> WithinA(Key) orelse WithinB(Key) end};
         _ ->
-            comparison(Place, Truth, Constant(), Table)
+            comparison(Operand, Truth, Constant(), Table)
     end.
 
 %% A call that has this value only if all its arguments have.
 all(true) -> pick({'and', 'andalso'});
 all(false) -> pick({'or', 'orelse'}).
 
-comparison(Place, Truth, Constant, #{type := Type}) ->
+comparison(Operand, Truth, Constant, #{type := Type}) ->
     Operator =
         case Type of
             ordered_set -> pick({'<', '=<', '>', '>=', '==', '=:='});
@@ -91,7 +91,7 @@ comparison(Place, Truth, Constant, #{type := Type}) ->
             false -> opposite(Operator)
         end,
     Expression = pick({{const, Constant}, ats_spec_gen:written(Constant)}),
-    Guard = pick({{Written, Place, Expression}, {turned(Written), Expression, Place}}),
+    Guard = pick({{Written, Operand, Expression}, {turned(Written), Expression, Operand}}),
     %% Plans do not always tell keys apart that are equal but not identical.
     Compare =
         case Operator of

@@ -366,45 +366,46 @@ guard(Scope, Depth) ->
             Operator = pick({'and', 'or', 'andalso', 'orelse'}),
             list_to_tuple([Operator | [Inner() || _ <- lists:seq(1, pick({1, 2, 2, 2, 3}))]]);
         N when N < 12 ->
-            between(place(Scope), Scope);
+            between(operand(Scope), Scope);
         _ ->
             test(Scope)
     end.
 
 %% The arguments of functions of ranges.
-between(Place, Scope) ->
+between(Operand, Scope) ->
     {
         pick({'and', 'andalso'}),
-        {pick({'>', '>='}), Place, constant(Scope)},
-        {pick({'<', '=<'}), Place, constant(Scope)}
+        {pick({'>', '>='}), Operand, constant(Scope)},
+        {pick({'<', '=<'}), Operand, constant(Scope)}
     }.
 
 test(Scope) ->
     case rand:uniform(20) of
         N when N < 10 ->
-            comparison(place(Scope), constant(Scope));
+            comparison(operand(Scope), constant(Scope));
         N when N < 12 ->
-            comparison(place(Scope), expression(Scope, 2));
+            comparison(operand(Scope), expression(Scope, 2));
         12 ->
             comparison(expression(Scope, 2), constant(Scope));
         13 ->
-            {type_test(), place(Scope)};
+            {type_test(), operand(Scope)};
         14 ->
-            {'not', {type_test(), place(Scope)}};
+            {'not', {type_test(), operand(Scope)}};
         15 ->
             prefix_test(Scope);
         16 ->
             map_test(Scope);
         17 ->
-            pick({true, false, other, place(Scope), {'==', 1, 1.0}, {is_record, '$_', foo, 2}});
+            pick({true, false, other, operand(Scope), {'==', 1, 1.0}, {is_record, '$_', foo, 2}});
         18 ->
             %% Fails always, or on most objects.
             pick({
-                {'==', {hd, place(Scope)}, constant(Scope)},
+                {'==', {hd, operand(Scope)}, constant(Scope)},
                 {'>', {'div', 1, 0}, 1},
                 {'=:=', {element, 9, '$_'}, 1},
                 {'and', true, other},
-                {'orelse', {'>', place(Scope), constant(Scope)}, {'==', {length, place(Scope)}, 2}}
+                {'orelse', {'>', operand(Scope), constant(Scope)},
+                           {'==', {length, operand(Scope)}, 2}}
             });
         19 ->
             comparison({element, maps:get(keypos, Scope), '$_'}, constant(Scope));
@@ -435,30 +436,30 @@ has_new_functions() ->
     list_to_integer(erlang:system_info(otp_release)) >= 27.
 
 prefix_test(Scope) ->
-    Place = place(Scope),
+    Operand = operand(Scope),
     N = rand:uniform(3) - 1,
     Binary = <<(term(binary))/bits>>,
-    Part = pick({{binary_part, Place, 0, N}, {binary_part, Place, {{0, N}}}}),
+    Part = pick({{binary_part, Operand, 0, N}, {binary_part, Operand, {{0, N}}}}),
     pick({
         {'=:=', Part, Binary},
         {'==', Binary, Part},
-        {'andalso', {'>=', {byte_size, Place}, N}, {'==', Part, Binary}},
-        {'and', {'>=', Place, Binary}, {'<', Place, <<Binary/bits, 255>>}},
-        {'>', {bit_size, Place}, 8 * N}
+        {'andalso', {'>=', {byte_size, Operand}, N}, {'==', Part, Binary}},
+        {'and', {'>=', Operand, Binary}, {'<', Operand, <<Binary/bits, 255>>}},
+        {'>', {bit_size, Operand}, 8 * N}
     }).
 
 map_test(#{parts := Parts} = Scope) ->
     Key = written(pick(Parts)),
     pick({
-        {is_map_key, Key, place(Scope)},
-        {'==', {map_get, Key, place(Scope)}, constant(Scope)},
-        {'>', {map_size, place(Scope)}, 0}
+        {is_map_key, Key, operand(Scope)},
+        {'==', {map_get, Key, operand(Scope)}, constant(Scope)},
+        {'>', {map_size, operand(Scope)}, 0}
     }).
 
 %% The operands of a comparison: mostly a variable, of these mostly the one that may be the key.
-place(#{bound := {}, keypos := KeyPos}) ->
+operand(#{bound := {}, keypos := KeyPos}) ->
     pick({'$_', {element, KeyPos, '$_'}});
-place(#{bound := Bound, first := First, keypos := KeyPos}) ->
+operand(#{bound := Bound, first := First, keypos := KeyPos}) ->
     case rand:uniform(12) of
         1 -> {element, KeyPos, '$_'};
         2 -> {element, pick({1, 2}), pick(Bound)};
@@ -500,7 +501,7 @@ written(Term) ->
 expression(Scope, 0) ->
     case rand:uniform(3) of
         1 -> constant(Scope);
-        _ -> place(Scope)
+        _ -> operand(Scope)
     end;
 expression(Scope, Depth) ->
     Inner = fun() -> expression(Scope, Depth - 1) end,
@@ -535,7 +536,7 @@ expression(Scope, Depth) ->
 body(Scope, 0) ->
     case rand:uniform(3) of
         1 -> '$_';
-        _ -> place(Scope)
+        _ -> operand(Scope)
     end;
 body(Scope, Depth) ->
     Inner = fun() -> body(Scope, Depth - 1) end,
@@ -559,7 +560,7 @@ body(Scope, Depth) ->
             pick({
                 {hd, x}, {'+', Inner(), 1}, {'div', 1, 0}, {element, 9, '$_'}, {'and', true, x}
             });
-        _ -> place(Scope)
+        _ -> operand(Scope)
     end.
 
 %% A specification for select_replace/2: most keep the key, and of those that do not some would if

@@ -455,7 +455,7 @@ realize({big_map, N, R}) -> big_map(N, realize(R));
 realize({nest, Kind, Depth, R}) -> nest(Kind, Depth, realize(R)).
 
 %% Returns `true' if the VM compares a term that is the key of a map by the standard order. Since
-%% Erlang/OTP 26 it compares a map in such a place by its keys as they are stored, atoms in the
+%% Erlang/OTP 26 it compares a map in such a key by its keys as they are stored, atoms in the
 %% order in which the VM has come to know them, which is another one in each run.
 is_in_standard_order(Map) when is_map(Map) ->
     Atoms = [K || map_size(Map) =< 32, K <- maps:keys(Map), is_atom(K)],

@@ -32,7 +32,7 @@ read_listed(Mode, Listed) ->
                        [For, Name, Why] <- [re:split(Line, " ", [{parts, 3}, {return, list}])],
                        lists:member(For, [Mode, "base"])]).
 
-%% Returns the places of a table as mnesia tells them, with the names of types that programs give.
+%% Returns the copies of a table as mnesia tells them, with the names of types that programs give.
 plain({ext, Alias, _Module}) -> Alias;
 plain({Node, Type}) when is_atom(Node) -> {Node, plain(Type)};
 plain(Copies) when is_list(Copies) -> lists:map(fun plain/1, Copies);

@@ -177,7 +177,7 @@ links(Config) ->
     Elsewhere = in(Private, "elsewhere/file"),
     ok = file:write_file(Elsewhere, "elsewhere"),
     ok = file:write_file(in(Folder, "src/sub/file é.erl"), "inside"),
-    %% Links with their place and their text in the copy; links outside, and whether their target
+    %% Links with their path and their text in the copy; links outside, and whether their target
     %% exists.
     Inside = [{"priv/up", "..", ".."}, {"priv/self", ".", "."}, {"self", "self", "self"},
               {"one", "two", "two"}, {"two", "one", "one"},

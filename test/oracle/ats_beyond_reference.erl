@@ -79,7 +79,7 @@ select_take(T, Spec) ->
     end.
 
 %% Deletes with `ets', unless the table is fixed with write_concurrency: there `ets' forgets the
-%% places of objects it deletes in this way, and a process that traverses the table cannot go on.
+%% positions of objects it deletes in this way, and a process that traverses the table cannot go on.
 select_delete(T, Objects, Spec) ->
     case ets:info(T, fixed) of
         true ->
@@ -175,7 +175,7 @@ merge(T, Key, Operand, How, Default) -> merge_or(T, Key, Operand, How, {default,
 merge_or(T, Key, Operand, How, Default) ->
     check_table(1, T, write, [set, ordered_set]),
     KeyPos = ets:info(T, keypos),
-    {Pos, Merge} = place_and_merge(How, KeyPos),
+    {Pos, Merge} = position_and_merge(How, KeyPos),
     check_default(Default, KeyPos),
     Pos > 0 orelse refuse(#{4 => "the position is out of range"}),
     Pos =/= KeyPos orelse refuse(#{4 => "the position is the same as the key position"}),
@@ -197,10 +197,10 @@ merge_or(T, Key, Operand, How, Default) ->
             })
     end.
 
-place_and_merge({Pos, Merge}, _) when ?IS_SMALL(Pos) ->
+position_and_merge({Pos, Merge}, _) when ?IS_SMALL(Pos) ->
     Pos >= 0 orelse refuse(#{4 => "the position is out of range"}),
     {Pos, check_merge(Merge)};
-place_and_merge(Merge, KeyPos) ->
+position_and_merge(Merge, KeyPos) ->
     {KeyPos + 1, check_merge(Merge)}.
 
 check_merge(Merge) ->
@@ -367,7 +367,7 @@ simply(intersection, A, B) when is_list(A), is_list(B) ->
     {ok, [X || X <- A, lists:any(fun(Y) -> X == Y end, B)]};
 simply(_, _, _) -> {refused, operand}.
 
-%% ----- places and ranges -----
+%% ----- ranks and ranges -----
 
 rank(T, Key) ->
     check_table(1, T, read, [ordered_set]),
@@ -376,7 +376,7 @@ rank(T, Key) ->
 
 nth(T, N) ->
     check_table(1, T, read, [ordered_set]),
-    is_place(N) orelse refuse(#{2 => wrong_place(N)}),
+    is_rank(N) orelse refuse(#{2 => wrong_rank(N)}),
     at(N, ets:tab2list(T)).
 
 range_nth(T, Low, High, N) -> range_nth(T, Low, High, N, []).
@@ -384,15 +384,15 @@ range_nth(T, Low, High, N) -> range_nth(T, Low, High, N, []).
 range_nth(T, Low, High, N, Bounds) ->
     check_table(1, T, read, [ordered_set]),
     Wrong =
-        [{4, wrong_place(N)} || not is_place(N)] ++
+        [{4, wrong_rank(N)} || not is_rank(N)] ++
             [{5, Text} || Text <- wrong_options(bounds, Bounds)],
     Wrong =:= [] orelse refuse(maps:from_list(Wrong)),
     at(N, between(T, Low, High, Bounds)).
 
-is_place(N) -> is_integer(N) andalso N =/= 0.
+is_rank(N) -> is_integer(N) andalso N =/= 0.
 
-wrong_place(N) when is_integer(N) -> "out of range";
-wrong_place(_) -> "not an integer".
+wrong_rank(N) when is_integer(N) -> "out of range";
+wrong_rank(_) -> "not an integer".
 
 at(N, Objects) when N < 0 -> at(-N, lists:reverse(Objects));
 at(N, Objects) when N =< length(Objects) -> lists:nth(N, Objects);

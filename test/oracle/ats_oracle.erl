@@ -48,7 +48,7 @@
     type :: atom(),
     keypos :: pos_integer(),
     owner :: actor(),
-    %% A fixed bag may revive a deleted object in its old place, with the zeros it had: from then
+    %% A fixed bag may revive a deleted object at its old position, with the zeros it had: from then
     %% on the order of the objects of one key is not compared, and neither are signs of zeros.
     was_fixed = false :: boolean()
 }).
@@ -372,8 +372,8 @@ differs(F, [Tab, _] = Args, [_, Key] = SubArgs, Ref, Sub, Run) when
 ->
     case find_table(Tab, Run) of
         #table{was_fixed = true, type = Type, ids = {RefId, _}} when Type =/= ordered_set ->
-            %% A step fails or not by the time for which the place of a deleted key is remembered;
-            %% that it is long enough is checked by walks under a fixation.
+            %% A step fails or not by the time for which the position of a deleted key is
+            %% remembered; that it is long enough is checked by walks under a fixation.
             call(ets, member, [RefId, Key]) =:= {ok, true} andalso
                 outcomes_differ(F, Args, SubArgs, Ref, Sub, Run);
         _ ->

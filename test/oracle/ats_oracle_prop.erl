@@ -504,8 +504,8 @@ beyond_command(Table, Key, Pattern) ->
     frequency([
         {10, ?LAZY(merge_command(Table, Key))},
         {2, ?LAZY(command(rank, [Table, Key]))},
-        {2, ?LAZY(command(nth, [Table, {raw, place()}]))},
-        {3, ?LAZY(with_options(range_nth, [Table, Key, Key, {raw, place()}], Bounds))},
+        {2, ?LAZY(command(nth, [Table, {raw, any_rank()}]))},
+        {3, ?LAZY(with_options(range_nth, [Table, Key, Key, {raw, any_rank()}], Bounds))},
         {3, ?LAZY(with_options(range_count, [Table, Key, Key], Bounds))},
         {1, ?LAZY(with_options(range_delete, [Table, Key, Key], Bounds))},
         {5, ?LAZY(with_options(range, [Table, Key, Key], Options))},
@@ -546,7 +546,7 @@ wrong_merge() ->
         ])
     ).
 
-place() ->
+any_rank() ->
     frequency([{8, integer(1, 30)}, {6, integer(-30, -1)}, {1, elements([0, a, 1.0, 1 bsl 64])}]).
 
 positions() ->
@@ -644,14 +644,14 @@ check_bulk(Options, Keys, Ref, Sub) ->
     first_difference([
         fun() -> ats_oracle:compare_contents(Ref, Sub, false) end,
         fun() -> compare_neighbours(IsOrdered, Absent ++ Present, Ref, Sub) end,
-        fun() -> compare_places(IsOrdered, Absent ++ Present, Ref, Sub) end,
+        fun() -> compare_ranks(IsOrdered, Absent ++ Present, Ref, Sub) end,
         fun() ->
             Deleted = Absent ++ every_other(Present),
             lists:foreach(fun(K) -> ets:delete(Ref, K), Subject:delete(Sub, K) end, Deleted),
             ats_oracle:compare_contents(Ref, Sub, false)
         end,
         fun() -> compare_neighbours(IsOrdered, Absent ++ Present, Ref, Sub) end,
-        fun() -> compare_places(IsOrdered, Absent ++ Present, Ref, Sub) end
+        fun() -> compare_ranks(IsOrdered, Absent ++ Present, Ref, Sub) end
     ]).
 
 bulk_object(1, Key, N) -> {Key, N};
@@ -676,22 +676,22 @@ compare_neighbours(true, Keys, Ref, Sub) ->
     ]).
 
 %% Every object is where the order of the keys has it, and every key has as many below it.
-compare_places(false, _, _, _) ->
+compare_ranks(false, _, _, _) ->
     ok;
-compare_places(true, Keys, Ref, Sub) ->
+compare_ranks(true, Keys, Ref, Sub) ->
     KeyPos = ets:info(Ref, keypos),
     Objects = ets:tab2list(Ref),
     Size = length(Objects),
     Sorted = lists:sort([element(KeyPos, O) || O <- Objects]),
-    Places = lists:seq(1, Size + 1),
+    Ranks = lists:seq(1, Size + 1),
     Nth = fun(N) -> {ok, Object} = subject_call(nth, [Sub, N]), Object end,
     Rank = fun(Key) -> {ok, Rank} = subject_call(rank, [Sub, Key]), Rank end,
     Below = fun(Key) -> length(lists:takewhile(fun(K) -> K < Key end, Sorted)) end,
     first_difference([
-        fun() -> equal(nth, all, Objects ++ ['$end_of_table'], [Nth(N) || N <- Places]) end,
+        fun() -> equal(nth, all, Objects ++ ['$end_of_table'], [Nth(N) || N <- Ranks]) end,
         fun() ->
             Backwards = ['$end_of_table' | Objects],
-            equal(nth, from_end, Backwards, [Nth(-N) || N <- lists:reverse(Places)])
+            equal(nth, from_end, Backwards, [Nth(-N) || N <- lists:reverse(Ranks)])
         end,
         fun() ->
             equal(rank, all, [{K, Below(K)} || K <- Keys], [{K, Rank(K)} || K <- Keys])

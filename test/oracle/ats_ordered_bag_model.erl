@@ -134,7 +134,7 @@ answer(F, Args, T) when
     Step = maps:get(F, #{
         first_lookup => first, last_lookup => last, next_lookup => next, prev_lookup => prev
     }),
-    %% The key '$end_of_table' is told from the end of the table by the place that it has.
+    %% The key '$end_of_table' is told from the end of the table by its position in the order.
     case answer(Step, Args, T) of
         ?END -> at_end(F, Args, with_key(?END, T));
         Key -> {Key, with_key(Key, T)}
@@ -169,7 +169,7 @@ answer(match, [Pattern], T) ->
     run(objects(T), [{Pattern, [], ['$$']}]);
 answer(match_object, [Pattern], T) ->
     run(objects(T), [{Pattern, [], ['$_']}]);
-%% ----- ranges and places -----
+%% ----- ranges and ranks -----
 answer(rank, [Key], T) ->
     length([O || O <- objects(T), key(O, T) < Key]);
 answer(nth, [N], T) ->

@@ -217,8 +217,8 @@ command(Key, Object) ->
         {2, {select_replace, [{raw, replacing_spec()}]}},
         {2, {oneof([match, match_object, match_delete]), [{raw, pattern()}]}},
         {2, {rank, [Key]}},
-        {2, {nth, [{raw, place()}]}},
-        {2, {range_nth, [Key, Key, {raw, place()}, {raw, bounds()}]}},
+        {2, {nth, [{raw, any_rank()}]}},
+        {2, {range_nth, [Key, Key, {raw, any_rank()}, {raw, bounds()}]}},
         {2, {range_count, [Key, Key, {raw, bounds()}]}},
         {1, {range_delete, [Key, Key, {raw, bounds()}]}},
         {4, {range, [Key, Key, {raw, range_options()}]}},
@@ -226,7 +226,7 @@ command(Key, Object) ->
         {1, {prefix, [{raw, oneof([{'_', '_'}, {a, '_'}, [$k | '_'], {1, '_'}])}, {raw, shape()}]}}
     ]).
 
-place() -> oneof([integer(-5, 5), integer(-300, 300)]).
+any_rank() -> oneof([integer(-5, 5), integer(-300, 300)]).
 
 bounds() ->
     ?LET(

@@ -207,7 +207,7 @@ composed_lookup_element(T, K, Pos, Default) ->
         {_, true} -> [element(Pos, O) || O <- Objects]
     end.
 
-%% The key '$end_of_table' is told from the end of the table by its place in the order. In a
+%% The key '$end_of_table' is told from the end of the table by its position in the order. In a
 %% hash table it cannot be told, and walks through those are not compared step by step.
 first_lookup(T) -> with_objects(T, ets:first(T), fun(_) -> true end).
 last_lookup(T) -> with_objects(T, ets:last(T), fun(_) -> true end).

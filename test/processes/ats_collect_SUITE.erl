@@ -15,7 +15,7 @@
 ]).
 
 -define(OBJECTS, 300000).
-%% Words of an object and its place in the list.
+%% Words of an object and its cell of the list.
 -define(WORDS, 8).
 
 suite() -> [{timetrap, {minutes, 15}}].

@@ -23,8 +23,8 @@
     read_large_table/1,
     unfix_large_table/1,
     much_is_taken/1,
-    uncounted_places/1,
-    places_on_disk/1,
+    uncounted_ranks/1,
+    ranks_on_disk/1,
     large_objects_are_copied/1,
     large_objects_are_changed/1,
     large_values_are_merged/1,
@@ -65,8 +65,8 @@ all() ->
         read_large_table,
         unfix_large_table,
         much_is_taken,
-        uncounted_places,
-        places_on_disk,
+        uncounted_ranks,
+        ranks_on_disk,
         large_objects_are_copied,
         large_objects_are_changed,
         large_values_are_merged,
@@ -299,8 +299,8 @@ much_is_taken(_) ->
         end)
     end).
 
-%% The first call that needs the places counts the whole table.
-uncounted_places(_) ->
+%% The first call that needs ranks counts the whole table.
+uncounted_ranks(_) ->
     Calls = [
         {rank, fun(M, T) -> ?assertEqual(?OBJECTS, M:rank(T, x)) end},
         {nth, fun(M, T) -> ?assertMatch({_, _}, M:nth(T, ?OBJECTS - 10)) end},
@@ -322,10 +322,10 @@ uncounted_places(_) ->
     end).
 
 %% A table on disk has no counts, so objects are passed one by one, in the memtable and in a file.
-places_on_disk(Config) ->
-    File = filename:join(proplists:get_value(priv_dir, Config), "places"),
+ranks_on_disk(Config) ->
+    File = filename:join(proplists:get_value(priv_dir, Config), "ranks"),
     Count = 250000,
-    {ok, T} = dats:open_file(places, [{file, File}, {type, ordered_set}]),
+    {ok, T} = dats:open_file(ranks, [{file, File}, {type, ordered_set}]),
     Objects = [{N, {value, N}} || N <- lists:seq(1, Count)],
     Calls = [
         {rank, fun() -> ?assertEqual(Count, dats:rank(T, x)) end},

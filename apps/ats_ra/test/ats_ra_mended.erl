@@ -10,8 +10,8 @@
 
 -export([write/2]).
 
-%% The number of places at which expressions change.
--define(PLACES, 3).
+%% The number of expressions that change.
+-define(CHANGES, 3).
 
 %% Writes the mended module of a folder of beams into another one.
 -spec write(From :: file:filename(), To :: file:filename()) -> ok.
@@ -20,41 +20,41 @@ write(From, To) ->
     "2.2.0" = proplists:get_value(vsn, Keys),
     Beam = filename:join(From, "ra_server.beam"),
     {ok, {Module, [{abstract_code, {_, Forms}}]}} = beam_lib:chunks(Beam, [abstract_code]),
-    {Mended, ?PLACES} = mend(Forms, 0),
+    {Mended, ?CHANGES} = mend(Forms, 0),
     {ok, Module, Binary} = compile:forms(Mended, [debug_info]),
     file:write_file(filename:join(To, filename:basename(Beam)), Binary).
 
-mend({function, At, handle_receive_snapshot, 2, Clauses}, Places) ->
-    {{function, At, handle_receive_snapshot, 2, [give_up() | Clauses]}, Places + 1};
-mend({map, At, Map, [Field] = Fields}, Places) ->
+mend({function, At, handle_receive_snapshot, 2, Clauses}, Changes) ->
+    {{function, At, handle_receive_snapshot, 2, [give_up() | Clauses]}, Changes + 1};
+mend({map, At, Map, [Field] = Fields}, Changes) ->
     case Field of
         {map_field_assoc, _, {atom, _, leader_id}, {var, _, 'Id'}} ->
             {{map, At, Map, Fields ++ [field(At, cluster_change_permitted, {atom, At, false})]},
-             Places + 1};
+             Changes + 1};
         _ ->
-            mend_parts({map, At, Map, Fields}, Places)
+            mend_parts({map, At, Map, Fields}, Changes)
     end;
 mend({map, At, Map, [{_, _, {atom, _, current_term}, {var, _, _}},
-                     {_, _, {atom, _, voted_for}, {var, _, _}}] = Fields}, Places) ->
-    {{map, At, Map, Fields ++ [field(At, query_index, {integer, At, 0})]}, Places + 1};
-mend(Other, Places) ->
-    mend_parts(Other, Places).
+                     {_, _, {atom, _, voted_for}, {var, _, _}}] = Fields}, Changes) ->
+    {{map, At, Map, Fields ++ [field(At, query_index, {integer, At, 0})]}, Changes + 1};
+mend(Other, Changes) ->
+    mend_parts(Other, Changes).
 
-mend_parts(Parts, Places) when is_list(Parts) ->
-    mend_list(Parts, Places);
-mend_parts(Parts, Places) when is_tuple(Parts) ->
-    {Mended, Sum} = mend_list(tuple_to_list(Parts), Places),
+mend_parts(Parts, Changes) when is_list(Parts) ->
+    mend_list(Parts, Changes);
+mend_parts(Parts, Changes) when is_tuple(Parts) ->
+    {Mended, Sum} = mend_list(tuple_to_list(Parts), Changes),
     {list_to_tuple(Mended), Sum};
-mend_parts(Other, Places) ->
-    {Other, Places}.
+mend_parts(Other, Changes) ->
+    {Other, Changes}.
 
 %% Also of a list whose end is none.
-mend_list([Part | Parts], Places) ->
-    {Mended, Sum} = mend(Part, Places),
+mend_list([Part | Parts], Changes) ->
+    {Mended, Sum} = mend(Part, Changes),
     {Others, All} = mend_list(Parts, Sum),
     {[Mended | Others], All};
-mend_list(End, Places) ->
-    {End, Places}.
+mend_list(End, Changes) ->
+    {End, Changes}.
 
 %% A clause for entries of a later leader.
 give_up() ->

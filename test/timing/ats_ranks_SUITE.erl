@@ -1,6 +1,6 @@
-%% Objects of an `ordered_set' by their position: rank, nth, slot and counts, in tables that are
+%% Objects of an `ordered_set' by their rank: rank, nth, slot and counts, in tables that are
 %% large, change, and split. Keys of all types, and errors, are tested by ats_range_SUITE.
--module(ats_places_SUITE).
+-module(ats_ranks_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
 
@@ -8,7 +8,7 @@
 -export([
     examples/1,
     changing_tables/1,
-    slots_are_places/1,
+    slots_are_ranks/1,
     cleared_tables/1,
     undone_inserts_do_not_count/1,
     writers_beside/1,
@@ -24,7 +24,7 @@ all() ->
     [
         examples,
         changing_tables,
-        slots_are_places,
+        slots_are_ranks,
         cleared_tables,
         undone_inserts_do_not_count,
         writers_beside,
@@ -61,7 +61,7 @@ change(Seed, Kind, Adapts) ->
     Model = lists:foldl(
         fun(_, There) ->
             Now = change_somehow(T, Kind, There),
-            check_places(T, Kind, Now),
+            check_ranks(T, Kind, Now),
             Now
         end,
         ordsets:new(),
@@ -96,7 +96,7 @@ change_somehow(T, Kind, There) ->
             ordsets:subtract(There, Row)
     end.
 
-check_places(T, Kind, There) ->
+check_ranks(T, Kind, There) ->
     Size = length(There),
     Keys = list_to_tuple([key(Kind, N) || N <- There]),
     ?assertEqual(Size, ats:range_count(T, x, x, [{low, unbounded}, {high, unbounded}])),
@@ -118,7 +118,7 @@ check_places(T, Kind, There) ->
      || Size > 0, N <- [1, Size | [rand:uniform(Size) || _ <- lists:seq(1, 10)]]
     ].
 
-slots_are_places(_) ->
+slots_are_ranks(_) ->
     T = ats:new(t, [ordered_set]),
     Objects = [{N, N * N} || N <- lists:seq(1, 5000)],
     true = ats:insert(T, Objects),
@@ -167,7 +167,7 @@ writers_beside(_) ->
     unlink(Counter),
     ats_test_lib:kill(Counter),
     ?assertEqual(length(ats:tab2list(T)), ats:rank(T, x)),
-    check_places(T, short, [N || {N, x} <- ats:tab2list(T)]),
+    check_ranks(T, short, [N || {N, x} <- ats:tab2list(T)]),
     true = ats:delete(T).
 
 come_and_go(_T, 0) ->
@@ -188,11 +188,11 @@ count(T) ->
     ?assert(Count >= Stay andalso Count =< High - Low + 1),
     N = rand:uniform(High - Low + 1),
     [
-        case ats:range_nth(T, Low, High, Place) of
+        case ats:range_nth(T, Low, High, Rank) of
             '$end_of_table' -> ?assert(N > Stay);
             {Key, x} -> ?assert(Key >= Low andalso Key =< High)
         end
-     || Place <- [N, -N]
+     || Rank <- [N, -N]
     ],
     count(T).
 
@@ -206,9 +206,9 @@ counting_is_fast(_) ->
     Calls = [
         {count, fun(Low) -> ats:range_count(T, Low, 2 * N) end},
         {rank, fun(Key) -> ats:rank(T, Key) end},
-        {nth, fun(Place) -> ats:nth(T, Place) end},
-        {last, fun(Place) -> ats:nth(T, -Place) end},
-        {slot, fun(Place) -> ats:slot(T, Place div 2) end}
+        {nth, fun(Rank) -> ats:nth(T, Rank) end},
+        {last, fun(Rank) -> ats:nth(T, -Rank) end},
+        {slot, fun(Rank) -> ats:slot(T, Rank div 2) end}
     ],
     Whole = lists:min([element(1, timer:tc(Scan)) || _ <- [1, 2, 3]]),
     Random = fun() -> rand:uniform(N) end,
