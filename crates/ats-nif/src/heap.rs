@@ -1,39 +1,90 @@
-//! Tuples and list cells, read in place: a tuple is a header with the number of elements, followed
-//! by the elements; a cell is a head and a tail.
+//! Terms on the heap of the VM, read in place.
+//!
+//! ```text
+//! tuple      header (number of elements), elements
+//! cell       head, tail
+//! float      header, bits
+//! binary     header (number of words), size, bytes padded to whole words; of at most 64 bytes
+//! map        header, number of keys, tuple of the keys, values; of at most 32 keys
+//! ```
 //!
 //! The functions of the VM give the same, at the price of a call for each term. So [`load`]
-//! compares some terms with the layout that is expected here. If a VM has another layout, nothing
-//! is read here, and the VM is asked.
+//! compares some terms with the layout that is expected here. What a VM has in another layout is
+//! not read here, and the VM is asked.
 
 use crate::env::{Env, VmWord};
 use crate::sys::Word;
 use crate::tags::{BOXED_TAG, CONS_TAG};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::OnceLock;
 
 /// Low six bits of the header of a tuple.
 const TUPLE: Word = 0;
-/// Number of low bits of a header, below the number of elements.
+/// Number of low bits of a header, below the number of words.
 const HEADER_BITS: u32 = 6;
+/// Low bits of a header: the kind of the term.
+const KIND: Word = (1 << HEADER_BITS) - 1;
+/// Largest number of bytes of a binary that is on the heap.
+const BINARY_MOST: usize = 64;
+/// Largest number of keys of a map in one piece.
+const MAP_MOST: usize = 32;
 
-/// `true` if this VM has tuples and cells as expected, which [`load`] finds out.
-static IS_LAYOUT_KNOWN: AtomicBool = AtomicBool::new(false);
+/// The layouts of this VM. A kind of terms with an unknown layout is `None`.
+#[derive(Debug)]
+struct Layouts {
+    /// `true` if tuples and cells are as expected.
+    are_tuples_known: bool,
+    /// Header of a float.
+    float: Option<Word>,
+    binary: Option<BinaryLayout>,
+    /// Header of a map.
+    map: Option<Word>,
+}
 
-/// Compares terms of this VM with the expected layout. Runs when the library is loaded, after the
+/// The layout of binaries on the heap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct BinaryLayout {
+    /// Low six bits of the header.
+    kind: Word,
+    /// Units of the size in a byte: 1 in bytes, 8 in bits.
+    units: usize,
+}
+
+static LAYOUTS: OnceLock<Layouts> = OnceLock::new();
+
+#[inline]
+fn layouts() -> &'static Layouts {
+    static UNKNOWN: Layouts = Layouts {
+        are_tuples_known: false,
+        float: None,
+        binary: None,
+        map: None,
+    };
+    LAYOUTS.get().unwrap_or(&UNKNOWN)
+}
+
+/// Compares terms of this VM with the expected layouts. Runs when the library is loaded, after the
 /// tags were checked.
 pub fn load(env: Env<'_>) {
-    let parts: Vec<_> = (1..=70).map(|value| env.int(value)).collect();
-    let are = |found: &[VmWord<'_>], expected: &[VmWord<'_>]| {
-        let words = |words: &[VmWord<'_>]| words.iter().map(|word| word.raw()).collect::<Vec<_>>();
-        words(found) == words(expected)
-    };
+    let are_tuples_known = are_tuples_known(env);
+    // A library that is loaded again finds the same VM.
+    let _ = LAYOUTS.set(Layouts {
+        are_tuples_known,
+        float: float_header(env),
+        binary: binary_layout(env),
+        map: map_header(env).filter(|_| are_tuples_known),
+    });
+}
+
+fn are_tuples_known(env: Env<'_>) -> bool {
+    let parts = integers(env, 70);
     let tuples = [0, 1, 2, 3, 63, 64, 70].map(|arity| &parts[..arity]);
     let are_tuples = tuples.iter().all(|&elements| {
         let tuple = env.tuple(elements);
         // The empty tuple may be a literal, which is not read.
-        elements.is_empty() || read_tuple(tuple).is_some_and(|found| are(found, elements))
+        elements.is_empty() || read_tuple(tuple).is_some_and(|found| are_same(found, elements))
     });
     let cell = env.cons(parts[0], parts[1]);
-    let is_cell = read_cell(cell).is_some_and(|(head, tail)| are(&[head, tail], &parts[..2]));
+    let is_cell = read_cell(cell).is_some_and(|(head, tail)| are_same(&[head, tail], &parts[..2]));
     let others = [
         Some(env.int(i64::MAX)),
         Some(env.float(1.5)),
@@ -50,15 +101,79 @@ pub fn load(env: Env<'_>) {
         .into_iter()
         .flatten()
         .all(|other| read_tuple(other).is_none());
-    let is_known = are_tuples && is_cell && are_none && read_cell(env.tuple(&parts)).is_none();
-    IS_LAYOUT_KNOWN.store(is_known, Ordering::Relaxed);
+    are_tuples && is_cell && are_none && read_cell(env.tuple(&parts)).is_none()
+}
+
+fn integers(env: Env<'_>, count: i64) -> Vec<VmWord<'_>> {
+    (1..=count).map(|value| env.int(value)).collect()
+}
+
+fn are_same(found: &[VmWord<'_>], expected: &[VmWord<'_>]) -> bool {
+    let words = found.iter().map(|word| word.raw());
+    words.eq(expected.iter().map(|word| word.raw()))
+}
+
+/// Returns the header that all floats have.
+fn float_header(env: Env<'_>) -> Option<Word> {
+    let read = |value: f64| {
+        let [header, bits] = read_words(env.float(value))?;
+        (header >> HEADER_BITS == 1 && bits == value.to_bits()).then_some(header)
+    };
+    let headers = [0.0, 1.5, -1.5, f64::MAX, f64::MIN_POSITIVE].map(read);
+    same(headers.into_iter())
+}
+
+/// Returns the layout that all small binaries have.
+fn binary_layout(env: Env<'_>) -> Option<BinaryLayout> {
+    let bytes: [u8; BINARY_MOST] = std::array::from_fn(|at| at as u8 + 1);
+    let read = |len: usize| {
+        let binary = env.binary(&bytes[..len]);
+        let [header, size] = read_words(binary)?;
+        let units = size as usize / len;
+        let found = BinaryLayout {
+            kind: header & KIND,
+            units,
+        };
+        let is_so = matches!(units, 1 | 8)
+            && found.kind != TUPLE
+            && read_binary(binary, found) == Some(&bytes[..len]);
+        is_so.then_some(found)
+    };
+    let found = same([1, 7, 8, 9, 16, 63, BINARY_MOST].into_iter().map(read))?;
+    // Longer ones are elsewhere.
+    let longer = read_words::<1>(env.binary(&[1; BINARY_MOST + 1]))?;
+    (longer[0] & KIND != found.kind).then_some(found)
+}
+
+/// Returns the header that all small maps have.
+fn map_header(env: Env<'_>) -> Option<Word> {
+    let parts = integers(env, MAP_MOST as i64 + 1);
+    let values: Vec<_> = parts.iter().rev().copied().collect();
+    let read = |len: usize| {
+        let map = env.map(&parts[..len], &values[..len])?;
+        let [header] = read_words(map)?;
+        let (keys, found) = read_map(map, header)?;
+        // Keys are in the order of integers.
+        (are_same(keys, &parts[..len]) && are_same(found, &values[..len])).then_some(header)
+    };
+    let found = same([1, 2, 3, 10, MAP_MOST].into_iter().map(read))?;
+    let larger = read_words::<1>(env.map(&parts, &values)?)?;
+    (larger[0] != found && found & KIND != TUPLE).then_some(found)
+}
+
+/// Returns the value that all have.
+fn same<T: PartialEq>(mut found: impl Iterator<Item = Option<T>>) -> Option<T> {
+    let first = found.next()??;
+    found
+        .all(|other| other.as_ref() == Some(&first))
+        .then_some(first)
 }
 
 /// Returns the elements of a tuple. `None` for another term, for a literal, and on a VM with
 /// another layout.
 #[inline]
 pub fn tuple(word: VmWord<'_>) -> Option<&[VmWord<'_>]> {
-    if !IS_LAYOUT_KNOWN.load(Ordering::Relaxed) {
+    if !layouts().are_tuples_known {
         return None;
     }
     read_tuple(word)
@@ -68,10 +183,35 @@ pub fn tuple(word: VmWord<'_>) -> Option<&[VmWord<'_>]> {
 /// another layout.
 #[inline]
 pub fn cell(word: VmWord<'_>) -> Option<(VmWord<'_>, VmWord<'_>)> {
-    if !IS_LAYOUT_KNOWN.load(Ordering::Relaxed) {
+    if !layouts().are_tuples_known {
         return None;
     }
     read_cell(word)
+}
+
+/// Returns the value of a float. `None` for another term, and on a VM with another layout.
+#[inline]
+pub fn float(word: VmWord<'_>) -> Option<f64> {
+    let [header] = read_words(word)?;
+    if layouts().float != Some(header) {
+        return None;
+    }
+    let [_, bits] = read_words(word)?;
+    Some(f64::from_bits(bits))
+}
+
+/// Returns the bytes of a binary on the heap. `None` for another term, and on a VM with another
+/// layout.
+#[inline]
+pub fn binary(word: VmWord<'_>) -> Option<&[u8]> {
+    read_binary(word, layouts().binary?)
+}
+
+/// Returns the keys and the values of a map of at most [`MAP_MOST`] keys, in the order of the VM.
+/// `None` for another term, and on a VM with another layout.
+#[inline]
+pub fn map(word: VmWord<'_>) -> Option<(&[VmWord<'_>], &[VmWord<'_>])> {
+    read_map(word, layouts().map?)
 }
 
 /// Returns the address of a term that has this tag. A third bit tells literals from other terms
@@ -82,15 +222,29 @@ fn address(word: VmWord<'_>, tag: Word) -> Option<*const Word> {
     has_tag.then(|| std::ptr::with_exposed_provenance((word.raw() - tag) as usize))
 }
 
+/// Returns the first words of a term on the heap that is no list cell, which has more than one if
+/// its header says so.
 #[inline]
-fn read_tuple(word: VmWord<'_>) -> Option<&[VmWord<'_>]> {
+fn read_words<const N: usize>(word: VmWord<'_>) -> Option<[Word; N]> {
+    const { assert!(N == 1 || N == 2) };
     let header = address(word, BOXED_TAG)?;
     // SAFETY: without its tag, the word of a term on the heap is the address of the term's header,
     // and the term is valid (ENV-2).
     let first = unsafe { header.read() };
-    if first & ((1 << HEADER_BITS) - 1) != TUPLE {
+    if ((first >> HEADER_BITS) as usize) < N - 1 {
         return None;
     }
+    // SAFETY: the header says that at least one more word follows it, if two are asked for.
+    Some(unsafe { header.cast::<[Word; N]>().read() })
+}
+
+#[inline]
+fn read_tuple(word: VmWord<'_>) -> Option<&[VmWord<'_>]> {
+    let [first] = read_words(word)?;
+    if first & KIND != TUPLE {
+        return None;
+    }
+    let header = address(word, BOXED_TAG)?;
     let arity = (first >> HEADER_BITS) as usize;
     // SAFETY: the header of a tuple says how many elements follow it, each a valid term that lives
     // as long as the tuple (ENV-2); `VmWord` is transparent.
@@ -103,4 +257,49 @@ fn read_cell(word: VmWord<'_>) -> Option<(VmWord<'_>, VmWord<'_>)> {
     // SAFETY: without its tag, the word of a list cell is the address of its head, which the tail
     // follows; both are valid terms as long as the cell (ENV-2).
     unsafe { Some((VmWord::new(head.read()), VmWord::new(head.add(1).read()))) }
+}
+
+#[inline]
+fn read_binary(word: VmWord<'_>, layout: BinaryLayout) -> Option<&[u8]> {
+    let [header] = read_words(word)?;
+    if header & KIND != layout.kind {
+        return None;
+    }
+    let [_, size] = read_words(word)?;
+    let size = size as usize;
+    let words = (header >> HEADER_BITS) as usize;
+    let (len, is_whole) = (size / layout.units, size.is_multiple_of(layout.units));
+    if !is_whole || len > (words - 1) * size_of::<Word>() {
+        return None;
+    }
+    let data = address(word, BOXED_TAG)?.wrapping_add(2).cast();
+    // SAFETY: the header says how many words follow it, and the bytes fit those behind the size;
+    // they never change, and live as long as the term (ENV-2).
+    Some(unsafe { std::slice::from_raw_parts(data, len) })
+}
+
+#[inline]
+fn read_map(word: VmWord<'_>, map: Word) -> Option<(&[VmWord<'_>], &[VmWord<'_>])> {
+    let [header] = read_words(word)?;
+    if header != map {
+        return None;
+    }
+    let words = address(word, BOXED_TAG)?;
+    // SAFETY: behind the header of a map stand the number of its keys and a tuple of the keys
+    // (ENV-2).
+    let (len, keys) = unsafe {
+        (
+            words.add(1).read() as usize,
+            VmWord::new(words.add(2).read()),
+        )
+    };
+    let keys = read_tuple(keys)?;
+    if len != keys.len() || len > MAP_MOST {
+        return None;
+    }
+    // SAFETY: behind the keys there are as many values, each a valid term that lives as long as the
+    // map (ENV-2); `VmWord` is transparent.
+    Some((keys, unsafe {
+        std::slice::from_raw_parts(words.add(3).cast(), len)
+    }))
 }

@@ -167,6 +167,10 @@ impl<'e> VmTerm<'e> {
     /// a byte. They are copied if the binary does not start at a byte of memory.
     #[inline]
     pub fn as_bytes(self) -> Option<&'e [u8]> {
+        heap::binary(self.word).or_else(|| self.as_bytes_by_vm())
+    }
+
+    fn as_bytes_by_vm(self) -> Option<&'e [u8]> {
         let mut bin = sys::ErlNifBinary::empty();
         // SAFETY: the term is valid; the VM fills `bin` on success.
         let found =
@@ -202,6 +206,10 @@ impl<'e> VmTerm<'e> {
     }
 
     fn double(self) -> Option<f64> {
+        heap::float(self.word).or_else(|| self.double_by_vm())
+    }
+
+    fn double_by_vm(self) -> Option<f64> {
         let mut value = 0.0;
         // SAFETY: the term is valid; the VM fills `value` on success.
         let found =
@@ -259,6 +267,12 @@ impl<'e> VmTerm<'e> {
         }
         if opaque::is_made(self.env, self.word) {
             return Kind::Opaque;
+        }
+        if let Some((keys, _)) = heap::map(self.word) {
+            return Kind::Map(keys.len());
+        }
+        if let Some(value) = heap::float(self.word) {
+            return Kind::Float(value);
         }
         if let Some(bytes) = self.as_bytes() {
             return Kind::Bits(bytes.len() * 8);
@@ -354,6 +368,12 @@ impl TermRef for VmTerm<'_> {
     }
 
     fn map_pairs(self, out: &mut Vec<(Self, Self)>) {
+        if let Some((keys, values)) = heap::map(self.word) {
+            let pairs = keys.iter().zip(values);
+            let of = |word| VmTerm::of(self.env, word);
+            out.extend(pairs.map(|(&key, &value)| (of(key), of(value))));
+            return;
+        }
         let mut pairs = MapIter::new(self);
         while let Some(pair) = pairs.next() {
             out.push(pair);
