@@ -16,6 +16,7 @@ use crate::env::{Env, VmWord};
 use crate::sys::Word;
 use crate::tags::{BOXED_TAG, CONS_TAG};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Low six bits of the header of a tuple.
 const TUPLE: Word = 0;
@@ -28,11 +29,12 @@ const BINARY_MOST: usize = 64;
 /// Largest number of keys of a map in one piece.
 const MAP_MOST: usize = 32;
 
-/// The layouts of this VM. A kind of terms with an unknown layout is `None`.
+/// `true` if this VM has tuples and cells as expected, which [`load`] finds out.
+static ARE_TUPLES_KNOWN: AtomicBool = AtomicBool::new(false);
+
+/// The layouts of other terms of this VM; an unknown one is `None`.
 #[derive(Debug)]
 struct Layouts {
-    /// `true` if tuples and cells are as expected.
-    are_tuples_known: bool,
     /// Header of a float.
     float: Option<Word>,
     binary: Option<BinaryLayout>,
@@ -51,24 +53,13 @@ struct BinaryLayout {
 
 static LAYOUTS: OnceLock<Layouts> = OnceLock::new();
 
-#[inline]
-fn layouts() -> &'static Layouts {
-    static UNKNOWN: Layouts = Layouts {
-        are_tuples_known: false,
-        float: None,
-        binary: None,
-        map: None,
-    };
-    LAYOUTS.get().unwrap_or(&UNKNOWN)
-}
-
 /// Compares terms of this VM with the expected layouts. Runs when the library is loaded, after the
 /// tags were checked.
 pub fn load(env: Env<'_>) {
     let are_tuples_known = are_tuples_known(env);
+    ARE_TUPLES_KNOWN.store(are_tuples_known, Ordering::Relaxed);
     // A library that is loaded again finds the same VM.
     let _ = LAYOUTS.set(Layouts {
-        are_tuples_known,
         float: float_header(env),
         binary: binary_layout(env),
         map: map_header(env).filter(|_| are_tuples_known),
@@ -173,7 +164,7 @@ fn same<T: PartialEq>(mut found: impl Iterator<Item = Option<T>>) -> Option<T> {
 /// another layout.
 #[inline]
 pub fn tuple(word: VmWord<'_>) -> Option<&[VmWord<'_>]> {
-    if !layouts().are_tuples_known {
+    if !ARE_TUPLES_KNOWN.load(Ordering::Relaxed) {
         return None;
     }
     read_tuple(word)
@@ -183,7 +174,7 @@ pub fn tuple(word: VmWord<'_>) -> Option<&[VmWord<'_>]> {
 /// another layout.
 #[inline]
 pub fn cell(word: VmWord<'_>) -> Option<(VmWord<'_>, VmWord<'_>)> {
-    if !layouts().are_tuples_known {
+    if !ARE_TUPLES_KNOWN.load(Ordering::Relaxed) {
         return None;
     }
     read_cell(word)
@@ -193,7 +184,7 @@ pub fn cell(word: VmWord<'_>) -> Option<(VmWord<'_>, VmWord<'_>)> {
 #[inline]
 pub fn float(word: VmWord<'_>) -> Option<f64> {
     let [header] = read_words(word)?;
-    if layouts().float != Some(header) {
+    if LAYOUTS.get()?.float != Some(header) {
         return None;
     }
     let [_, bits] = read_words(word)?;
@@ -204,14 +195,14 @@ pub fn float(word: VmWord<'_>) -> Option<f64> {
 /// layout.
 #[inline]
 pub fn binary(word: VmWord<'_>) -> Option<&[u8]> {
-    read_binary(word, layouts().binary?)
+    read_binary(word, LAYOUTS.get()?.binary?)
 }
 
 /// Returns the keys and the values of a map of at most [`MAP_MOST`] keys, in the order of the VM.
 /// `None` for another term, and on a VM with another layout.
 #[inline]
 pub fn map(word: VmWord<'_>) -> Option<(&[VmWord<'_>], &[VmWord<'_>])> {
-    read_map(word, layouts().map?)
+    read_map(word, LAYOUTS.get()?.map?)
 }
 
 /// Returns the address of a term that has this tag. A third bit tells literals from other terms
@@ -240,11 +231,13 @@ fn read_words<const N: usize>(word: VmWord<'_>) -> Option<[Word; N]> {
 
 #[inline]
 fn read_tuple(word: VmWord<'_>) -> Option<&[VmWord<'_>]> {
-    let [first] = read_words(word)?;
+    let header = address(word, BOXED_TAG)?;
+    // SAFETY: without its tag, the word of a term on the heap is the address of the term's header,
+    // and the term is valid (ENV-2).
+    let first = unsafe { header.read() };
     if first & KIND != TUPLE {
         return None;
     }
-    let header = address(word, BOXED_TAG)?;
     let arity = (first >> HEADER_BITS) as usize;
     // SAFETY: the header of a tuple says how many elements follow it, each a valid term that lives
     // as long as the tuple (ENV-2); `VmWord` is transparent.
