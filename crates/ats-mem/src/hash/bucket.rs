@@ -26,8 +26,8 @@ impl<R: Release> Clone for Bucket<'_, R> {
 
 impl<R: Release> Copy for Bucket<'_, R> {}
 
-/// Largest number of slots of buckets whose contents are compared: those of two lines, which all but
-/// a few buckets have at most.
+/// Largest number of slots of buckets whose contents are compared: those of two lines, which all
+/// but a few buckets have at most.
 pub(super) const FEW_SLOTS: usize = 2 * SLOTS;
 
 /// The fingerprints and the words of a bucket of up to two lines, each as of some moment.

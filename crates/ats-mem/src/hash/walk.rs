@@ -76,7 +76,8 @@ pub(super) fn resolve_word<'g, R: Release>(
 /// The records of one interval in order, each as of one moment.
 type Found<'g, R> = Vec<(u64, &'g Record<R>)>;
 
-/// The first record behind a position in its bucket, and `true` if the position follows a known key.
+/// The first record behind a position in its bucket, and `true` if the position follows a known
+/// key.
 type FirstBehind<'g, R> = (Option<&'g Record<R>>, bool);
 
 /// The step from a position to the next record, within the interval of one bucket.
