@@ -23,7 +23,8 @@ load() ->
 
 %% Returns `true' for local identifiers, for references, and for integers beyond 64 bits, if the
 %% fast way to read them is in use.
--spec known_layouts() -> {Pids :: boolean(), References :: boolean(), Integers :: boolean()}.
+-spec known_layouts() ->
+    {Pids :: boolean(), References :: boolean(), Integers :: boolean(), Others :: boolean()}.
 known_layouts() -> erlang:nif_error(not_loaded).
 
 %% Through an image and back.

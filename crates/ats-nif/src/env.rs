@@ -53,6 +53,13 @@ impl VmWord<'_> {
         self.word
     }
 
+    /// Returns the raw words of some terms.
+    #[inline]
+    pub const fn raw_words<'a>(words: &'a [VmWord<'_>]) -> &'a [Word] {
+        // SAFETY: `VmWord` is transparent.
+        unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), words.len()) }
+    }
+
     /// Returns `true` if both terms are the same (`=:=`). O(size), without yielding.
     #[inline]
     pub fn is_identical(self, other: VmWord<'_>) -> bool {

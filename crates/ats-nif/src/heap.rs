@@ -66,6 +66,15 @@ pub fn load(env: Env<'_>) {
     });
 }
 
+/// Returns `true` if the layout of all kinds of terms is as expected.
+#[cfg(feature = "test-nifs")]
+pub fn are_layouts_known() -> bool {
+    let others = LAYOUTS.get().is_some_and(|layouts| {
+        layouts.float.is_some() && layouts.binary.is_some() && layouts.map.is_some()
+    });
+    ARE_TUPLES_KNOWN.load(Ordering::Relaxed) && others
+}
+
 fn are_tuples_known(env: Env<'_>) -> bool {
     let parts = integers(env, 70);
     let tuples = [0, 1, 2, 3, 63, 64, 70].map(|arity| &parts[..arity]);

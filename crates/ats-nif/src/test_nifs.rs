@@ -7,7 +7,9 @@ use crate::env::{Env, VmWord};
 use crate::resource::{self, Resource, ResourceRef, Slot};
 use crate::vm_host::VmHost;
 use crate::vm_term::VmTerm;
-use crate::{big, ident, nif, opaque, otp_release, process, reference, scratch, sys, vm_sink};
+use crate::{
+    big, heap, ident, nif, opaque, otp_release, process, reference, scratch, sys, vm_sink,
+};
 use ats_term::exact::{self, Atoms};
 use ats_term::image::{self, Object};
 use ats_term::{Kind, TermRef, order};
@@ -47,13 +49,14 @@ fn make_opaque<'e>(_env: Env<'e>, [float]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     Ok(boolean(true))
 }
 
-/// `known_layouts() -> {Pids, References, Integers}`: `true` for each kind of term that is read by
-/// its known layout.
+/// `known_layouts() -> {Pids, References, Integers, Others}`: `true` for each kind of term that is
+/// read by its known layout. Others are tuples, lists, floats, small binaries and small maps.
 fn known_layouts<'e>(env: Env<'e>, []: [VmTerm<'e>; 0]) -> NifResult<'e> {
     let known = [
         ident::is_layout_known(),
         reference::is_layout_known(),
         big::is_layout_known(),
+        heap::are_layouts_known(),
     ];
     Ok(env.tuple(&known.map(boolean)))
 }

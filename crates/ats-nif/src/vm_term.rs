@@ -367,6 +367,15 @@ impl TermRef for VmTerm<'_> {
         words.iter().map(move |&word| VmTerm::of(self.env, word))
     }
 
+    #[inline]
+    fn with_flat_tuple<R>(self, f: impl FnOnce(&[u64]) -> R) -> Option<R> {
+        let words = VmWord::raw_words(heap::tuple(self.word)?);
+        let are_immediates = words
+            .iter()
+            .all(|word| word & IMMEDIATE_TAG == IMMEDIATE_TAG);
+        are_immediates.then(|| f(words))
+    }
+
     fn map_pairs(self, out: &mut Vec<(Self, Self)>) {
         if let Some((keys, values)) = heap::map(self.word) {
             let pairs = keys.iter().zip(values);

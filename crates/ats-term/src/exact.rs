@@ -91,7 +91,29 @@ pub fn exact_key_within<T: TermRef>(
         out.extend_from_slice(&bytes);
         return Some(bytes.len());
     }
+    if options.atoms == Atoms::Word
+        && let Some(written) = term.with_flat_tuple(|words| flat_tuple_key(words, out, most))
+    {
+        return written;
+    }
     keys::write(term, &mut Exact::new(options), out, most)
+}
+
+/// Appends the key of a tuple of immediates.
+#[inline]
+fn flat_tuple_key(words: &[u64], out: &mut Vec<u8>, most: usize) -> Option<usize> {
+    let start = out.len();
+    let bytes = size_of_val(words);
+    if bytes >= most {
+        return None;
+    }
+    out.reserve(bytes + 1 + size_of::<usize>());
+    out.push(TUPLE);
+    push_size(words.len(), out);
+    for word in words {
+        out.extend_from_slice(&word.to_le_bytes());
+    }
+    Some(out.len() - start)
 }
 
 /// Appends the key like [`exact_key_within`], and reports the maps in the term to `record`.

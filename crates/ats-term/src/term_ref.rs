@@ -151,6 +151,14 @@ pub trait TermRef: Copy {
         (0..arity).map(move |i| self.element(i))
     }
 
+    /// Lends the elements of a tuple as words, if all are immediates and stand beside each other.
+    /// O(number of elements).
+    #[inline]
+    fn with_flat_tuple<R>(self, f: impl FnOnce(&[u64]) -> R) -> Option<R> {
+        let _ = f;
+        None
+    }
+
     /// Appends all pairs of a map, in any order.
     fn map_pairs(self, out: &mut Vec<(Self, Self)>);
 

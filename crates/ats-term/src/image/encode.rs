@@ -253,7 +253,14 @@ impl<T: HostTerm> ImageBuilder<T> {
         if !self.has_room(arity) {
             return;
         }
-        self.draft.words.reserve(arity);
+        let words = &mut self.draft.words;
+        words.reserve(arity);
+        if tuple
+            .with_flat_tuple(|all| words.extend_from_slice(all))
+            .is_some()
+        {
+            return;
+        }
         let mark = self.todo.len();
         for element in tuple.elements(arity) {
             self.push(element);
