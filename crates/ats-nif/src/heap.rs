@@ -207,7 +207,7 @@ pub fn binary(word: VmWord<'_>) -> Option<&[u8]> {
     read_binary(word, LAYOUTS.get()?.binary?)
 }
 
-/// Returns the keys and the values of a map of at most [`MAP_MOST`] keys, in the order of the VM.
+/// Returns the keys and the values of a map of at most 32 keys, in the order of the VM.
 /// `None` for another term, and on a VM with another layout.
 #[inline]
 pub fn map(word: VmWord<'_>) -> Option<(&[VmWord<'_>], &[VmWord<'_>])> {
