@@ -42,7 +42,7 @@ test: setup ## Build all and run the tests of all parts: about 10 minutes
 test-deep: setup ## Run models, schedules, OTP 27, crashes, timing and other long tests
 	@./scripts/test.sh deep
 
-test-others: build ## Run suites of others on our tables, for hours; WHAT=otp mnesia otp27 programs
+test-others: build ## Run suites of others on our tables, for hours; WHAT=otp mnesia otp27 programs openraft
 	@rebar3 as test compile
 	@./scripts/others/$(or $(WHAT),otp).sh $(ARGS)
 
