@@ -88,7 +88,7 @@ fn read_twice(lock: &ReaderGroupLock<Number>) {
 
 #[test]
 fn a_writer_excludes_a_writer() {
-    check(2, || assert_eq!(play(1, &[write_twice, write]), 3));
+    check(3, || assert_eq!(play(1, &[write_twice, write]), 3));
 }
 
 #[test]
