@@ -179,7 +179,7 @@ impl<R: Release> Records<R> for HashTable<R> {
             if gone {
                 continue;
             }
-            let position = self.seed.hash(found.key()).reverse_bits();
+            let position = self.reversed_hash(found);
             if position != start {
                 self.rare().taken.store(position, Ordering::Relaxed);
             }

@@ -33,9 +33,8 @@ pub(super) const FEW_SLOTS: usize = 2 * SLOTS;
 /// The fingerprints and the words of a bucket of up to two lines, each as of some moment.
 pub(super) struct Contents {
     pub(super) fingerprints: Fingerprints,
+    /// The words of the slots; those of a second line that is not there are empty.
     pub(super) words: [Word; FEW_SLOTS],
-    /// The number of slots: those of one line or two.
-    pub(super) len: usize,
 }
 
 /// A slot of a bucket.
@@ -153,13 +152,11 @@ impl<'t, R: Release> Bucket<'t, R> {
         for (word, slot) in words.iter_mut().zip(&self.first.words) {
             *word = Word::load(slot);
         }
-        let mut len = SLOTS;
         if fingerprints.are_chained() {
             let second = self.first.next()?;
             for (word, slot) in words[SLOTS..].iter_mut().zip(&second.words) {
                 *word = Word::load(slot);
             }
-            len = FEW_SLOTS;
             if second.next().is_some() {
                 return None;
             }
@@ -167,7 +164,6 @@ impl<'t, R: Release> Bucket<'t, R> {
         Some(Contents {
             fingerprints,
             words,
-            len,
         })
     }
 

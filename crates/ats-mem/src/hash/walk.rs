@@ -112,6 +112,12 @@ impl Interval {
             first: reversed & !rest,
         }
     }
+
+    /// Returns the start of the next interval; `None` at the end of the table.
+    #[inline]
+    fn end(self) -> Option<u64> {
+        self.last.checked_add(1)
+    }
 }
 
 /// A record of a bucket.
@@ -140,20 +146,6 @@ impl<'g, R: Release> Order<'g, R> {
         self.rows[..self.len].iter().flatten().copied()
     }
 
-    #[inline]
-    fn add(&mut self, new: Row<'g, R>) {
-        let mut at = self.len;
-        while at > 0
-            && let Some(row) = self.rows[at - 1]
-            && new.is_before(&row)
-        {
-            self.rows[at] = Some(row);
-            at -= 1;
-        }
-        self.rows[at] = Some(new);
-        self.len += 1;
-    }
-
     /// Returns `true` if the bucket has the records of its interval, each once. It has others while
     /// records are moved.
     fn is_settled(&self, interval: Interval) -> bool {
@@ -163,17 +155,6 @@ impl<'g, R: Release> Order<'g, R> {
             least = row.reversed.checked_add(1);
             is_next && row.reversed <= interval.last
         })
-    }
-}
-
-impl<R: Release> Row<'_, R> {
-    #[inline]
-    fn is_before(&self, other: &Self) -> bool {
-        match self.reversed.cmp(&other.reversed) {
-            Ordering::Less => true,
-            Ordering::Equal => self.full.record().key() < other.full.record().key(),
-            Ordering::Greater => false,
-        }
     }
 }
 
@@ -379,7 +360,7 @@ impl<R: Release> HashTable<R> {
         let first = (slot as u64).reverse_bits();
         let last = first | (u64::MAX >> depth_of(slot, slots));
         self.walk(Position::At(first), When::NOW, guard, &mut |record| {
-            if self.seed.hash(record.key()).reverse_bits() > last {
+            if self.reversed_hash(record) > last {
                 return ControlFlow::Break(());
             }
             visit(record);
@@ -391,9 +372,7 @@ impl<R: Release> HashTable<R> {
     /// the table.
     #[inline]
     fn interval_after(&self, position: u64) -> Option<u64> {
-        let view = self.directory.view();
-        let bucket = view.bucket(position.reverse_bits());
-        (position | (u64::MAX >> view.depth(bucket))).checked_add(1)
+        Interval::of(self.directory.view(), Position::At(position)).end()
     }
 
     /// Reads the bucket of `position`, which may be gone, and its records up to the end of the
@@ -413,7 +392,7 @@ impl<R: Release> HashTable<R> {
                 .directory
                 .confirms_bucket(interval.view, interval.bucket)
             {
-                return (found, interval.last.checked_add(1));
+                return (found, interval.end());
             }
         }
     }
@@ -472,7 +451,7 @@ impl<R: Release> HashTable<R> {
                     return step_over(rows, position, interval.last, is_fixed, guard);
                 }
                 let mut rows = Vec::new();
-                bucket.for_each(|_, full| rows.push((self.reversed_hash(full), full)));
+                bucket.for_each(|_, full| rows.push((self.reversed_hash(full.record()), full)));
                 rows.sort_unstable_by_key(|(reversed, full)| (*reversed, full.record().key()));
                 step_over(rows.into_iter(), position, interval.last, is_fixed, guard)
             });
@@ -484,8 +463,8 @@ impl<R: Release> HashTable<R> {
     }
 
     #[inline]
-    fn reversed_hash(&self, full: Full<'_, R>) -> u64 {
-        self.seed.hash(full.record().key()).reverse_bits()
+    pub(super) fn reversed_hash(&self, record: &Record<R>) -> u64 {
+        self.seed.hash(record.key()).reverse_bits()
     }
 
     /// Sorts the records of a bucket.
@@ -494,16 +473,19 @@ impl<R: Release> HashTable<R> {
             rows: [None; FEW_SLOTS],
             len: 0,
         };
-        for (slot, word) in contents.words[..contents.len].iter().enumerate() {
+        for (slot, word) in contents.words.iter().enumerate() {
             // SAFETY: the contents have just been loaded from the bucket.
             if let Some(full) = unsafe { bucket.full(*word) } {
-                order.add(Row {
-                    reversed: self.reversed_hash(full),
+                order.rows[order.len] = Some(Row {
+                    reversed: self.reversed_hash(full.record()),
                     slot: slot as u8,
                     full,
                 });
+                order.len += 1;
             }
         }
+        order.rows[..order.len]
+            .sort_unstable_by_key(|row| row.map(|row| (row.reversed, row.full.record().key())));
         order
     }
 
@@ -520,7 +502,7 @@ impl<R: Release> HashTable<R> {
                 return;
             }
             let record = word.record();
-            let reversed = self.seed.hash(record.key()).reverse_bits();
+            let reversed = self.reversed_hash(record);
             if reversed <= last
                 && position.order(reversed, record.key()).is_lt()
                 && let Some(record) = resolve_word(*word, record, when, guard)
