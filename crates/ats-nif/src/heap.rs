@@ -192,12 +192,8 @@ pub fn cell(word: VmWord<'_>) -> Option<(VmWord<'_>, VmWord<'_>)> {
 /// Returns the value of a float. `None` for another term, and on a VM with another layout.
 #[inline]
 pub fn float(word: VmWord<'_>) -> Option<f64> {
-    let [header] = read_words(word)?;
-    if LAYOUTS.get()?.float != Some(header) {
-        return None;
-    }
-    let [_, bits] = read_words(word)?;
-    Some(f64::from_bits(bits))
+    let [header, bits] = read_words(word)?;
+    (LAYOUTS.get()?.float == Some(header)).then(|| f64::from_bits(bits))
 }
 
 /// Returns the bytes of a binary on the heap. `None` for another term, and on a VM with another
@@ -263,11 +259,10 @@ fn read_cell(word: VmWord<'_>) -> Option<(VmWord<'_>, VmWord<'_>)> {
 
 #[inline]
 fn read_binary(word: VmWord<'_>, layout: BinaryLayout) -> Option<&[u8]> {
-    let [header] = read_words(word)?;
+    let [header, size] = read_words(word)?;
     if header & KIND != layout.kind {
         return None;
     }
-    let [_, size] = read_words(word)?;
     let size = size as usize;
     let words = (header >> HEADER_BITS) as usize;
     let (len, is_whole) = (size / layout.units, size.is_multiple_of(layout.units));

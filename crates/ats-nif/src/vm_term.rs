@@ -206,10 +206,6 @@ impl<'e> VmTerm<'e> {
     }
 
     fn double(self) -> Option<f64> {
-        heap::float(self.word).or_else(|| self.double_by_vm())
-    }
-
-    fn double_by_vm(self) -> Option<f64> {
         let mut value = 0.0;
         // SAFETY: the term is valid; the VM fills `value` on success.
         let found =
