@@ -108,8 +108,7 @@ fn flat_tuple_key(words: &[u64], out: &mut Vec<u8>, most: usize) -> Option<usize
         return None;
     }
     out.reserve(bytes + 1 + size_of::<usize>());
-    out.push(TUPLE);
-    push_size(words.len(), out);
+    push_tuple(words.len(), out);
     for word in words {
         out.extend_from_slice(&word.to_le_bytes());
     }
@@ -202,8 +201,7 @@ impl Writer {
 
     /// Begins a tuple of this many elements.
     pub fn tuple(&mut self, arity: usize) -> &mut Writer {
-        self.bytes.push(TUPLE);
-        push_size(arity, &mut self.bytes);
+        push_tuple(arity, &mut self.bytes);
         self
     }
 
@@ -287,8 +285,7 @@ impl Format for Exact {
 
     #[inline]
     fn tuple(&mut self, arity: usize, out: &mut Vec<u8>) {
-        out.push(TUPLE);
-        push_size(arity, out);
+        push_tuple(arity, out);
     }
 
     #[inline]
@@ -379,6 +376,13 @@ fn push_float(value: f64, zeros: Zeros, out: &mut Vec<u8>) {
     };
     out.push(FLOAT);
     out.extend_from_slice(&value.to_le_bytes());
+}
+
+/// Begins a tuple.
+#[inline]
+fn push_tuple(arity: usize, out: &mut Vec<u8>) {
+    out.push(TUPLE);
+    push_size(arity, out);
 }
 
 /// Writes a size as LEB128.
