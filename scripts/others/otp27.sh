@@ -167,13 +167,17 @@ check_built_here() {
     esac
 }
 
+# Compiles the application, the suites that run, and the modules that suites need.
 compile() {
+    # shellcheck disable=SC2046 # A list of files, whose names have no spaces.
+    set -- $(cd "$root/ats" && find test -name '*.erl' ! -name '*_SUITE.erl'
+        for suite; do (cd "$root/ats" && find test -name "$suite.erl"); done)
     inside sh -c 'cd /ats &&
         erlc -Werror -pa ebin +debug_info +warn_missing_spec +warn_export_vars -DFORCING \
             -I include \
             -o ebin src/*/*/*.erl src/*.erl src/*/*.erl &&
-        erlc -Werror +debug_info +nowarn_missing_spec -I include -pa /ats/ebin -o test \
-            test/*/*.erl'
+        erlc -Werror +debug_info +nowarn_missing_spec -I include -pa /ats/ebin -o test "$@"' \
+        sh "$@"
 }
 
 # The suite of terms wants a library that has functions for it, and cannot build it there.
@@ -193,8 +197,8 @@ make_root
 choose_way
 copy_project
 check_built_here
-compile || exit 1
 [ $# -gt 0 ] || set -- $(find test -name '*_SUITE.erl' -exec basename {} .erl \;)
+compile "$@" || exit 1
 case " $* " in
     *" ats_term_SUITE "*) build_term_nif || exit 1 ;;
 esac
