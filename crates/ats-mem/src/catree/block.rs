@@ -264,8 +264,10 @@ impl<R: Release, const N: usize> Block<R, N> {
 
     fn in_order_by_one(&self, len: usize, sorted: usize) -> LeafOrder {
         let rank = |slot: usize| {
-            let others = (0..len).filter(|other| self.compare_slots(*other, slot).is_lt());
-            others.count()
+            let to_slot = |other: usize| self.compare_slots(other, slot);
+            let in_tail = (sorted..len).filter(|other| to_slot(*other).is_lt());
+            let (Ok(before) | Err(before)) = bisect(0..sorted, to_slot);
+            before + in_tail.count()
         };
         let ranks: Vec<usize> = (sorted..len).map(rank).collect();
         LeafOrder::of_ranks(len, &ranks).expect("no key is here twice")
