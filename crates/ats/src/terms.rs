@@ -143,13 +143,14 @@
 //!   the design.
 
 mod bag;
-mod counter_cell;
-mod counter_word;
+mod cell;
+mod cell_word;
 mod description;
 mod drained;
 mod error;
 mod held_read_point;
 mod integer;
+mod likelihood;
 mod lock_budget;
 mod lookup_result;
 mod merge_text;

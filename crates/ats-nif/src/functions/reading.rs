@@ -103,7 +103,7 @@ impl SliceSource<'_> {
     }
 }
 
-/// Begins a query. The caller must not be pinned, unless no counter of the table changes in place.
+/// Begins a query. The caller must not be pinned.
 pub(super) fn begin<'r>(shared: &Shared) -> Result<SliceSource<'r>, NoReply> {
     Ok(match shared.table.begin()? {
         Some(read_point) => SliceSource::Begun(read_point),

@@ -78,13 +78,9 @@ fn select_start<'e>(env: Env<'e>, [table, spec, operation]: [VmTerm<'e>; 3]) -> 
                 return Ok(result);
             }
         }
-        if shared.table.counts_in_place() {
-            // A query must begin on a thread that is not pinned.
-            later = Some((shared.to_arc(), prepared.clone()));
-            return Ok(VmWord::NIL);
-        }
-        let source = reading::begin(shared)?;
-        start(env, operation, shared, prepared, source, &guard)
+        // A query must begin on a thread that is not pinned.
+        later = Some((shared.to_arc(), prepared.clone()));
+        Ok(VmWord::NIL)
     })?;
     let Some((shared, prepared)) = later else {
         return Ok(result);

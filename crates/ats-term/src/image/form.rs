@@ -4,16 +4,15 @@
 //!  object            the slots of its elements, then their boxes
 //!  packed object     PACKED or PACKED_WITH n, and more; see [`Packed`](super::Packed)
 //!  list of objects   OBJECT n | n words, an image or a packed object | OBJECT n | ...
-//!  counted object    COUNTED i | image
+//!  object with cell  WITH_CELL i | image
 //!  large bag         LARGE | words that the owner of the value understands
 //! ```
 //!
-//! In a *counted* object the word of element `i`, counted from 0, is not part of the image proper:
-//! it is the value of a counter that may change while the value is read, so only the owner of the
-//! value loads it. No slot has the low bits of these tags, so an object never begins like another
-//! form.
+//! In an object with a *cell* the word of element `i`, counted from 0, is not part of the image
+//! proper: it may change while the value is read, so only the owner of the value loads it. No slot
+//! has the low bits of these tags, so an object never begins like another form.
 
-use super::layout::{COUNTED, LARGE, OBJECT, PACKED, PACKED_WITH, header, header_n, header_tag};
+use super::layout::{LARGE, OBJECT, PACKED, PACKED_WITH, WITH_CELL, header, header_n, header_tag};
 
 /// Forms of the words of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,8 +23,8 @@ pub enum Form {
     Packed,
     /// An [`ObjectList`](super::ObjectList).
     List,
-    /// An image after this word, in which this element is a counter.
-    Counted(usize),
+    /// An image after this word, in which this element changes in place.
+    WithCell(usize),
     /// Objects kept elsewhere; the words after this one tell the owner where.
     Large,
 }
@@ -41,17 +40,17 @@ impl Form {
         match header_tag(first) {
             OBJECT => Form::List,
             PACKED | PACKED_WITH => Form::Packed,
-            COUNTED => Form::Counted(header_n(first)),
+            WITH_CELL => Form::WithCell(header_n(first)),
             LARGE => Form::Large,
             tag => panic!("image: a value with an unknown tag {tag}"),
         }
     }
 }
 
-/// Returns the first word of a value that is an object with a counter as element `index`, counted
-/// from 0.
-pub const fn counted_word(index: usize) -> u64 {
-    header(COUNTED, index)
+/// Returns the first word of a value that is an object whose element `index`, counted from 0,
+/// changes in place.
+pub const fn cell_form_word(index: usize) -> u64 {
+    header(WITH_CELL, index)
 }
 
 /// The first word of a value whose objects are kept elsewhere.
@@ -72,7 +71,7 @@ mod tests {
             assert_eq!(Form::of(slot), Form::Object);
         }
         assert_eq!(Form::of(header(OBJECT, 4)), Form::List);
-        assert_eq!(Form::of(counted_word(1)), Form::Counted(1));
+        assert_eq!(Form::of(cell_form_word(1)), Form::WithCell(1));
         assert_eq!(Form::of(LARGE_WORD), Form::Large);
         assert_eq!(Form::of(header(PACKED_WITH, 4)), Form::Packed);
         // The tag PACKED is followed by a stream of arbitrary bytes.

@@ -1,7 +1,7 @@
 //! The result of a lookup.
 
 use crate::terms::bag::{self, Large};
-use crate::terms::counter_cell::{self, Counter};
+use crate::terms::cell::{self, Cell};
 use crate::terms::unpack::UnpackBuffer;
 use crate::terms::value::{Rec, Values, form, list};
 use ats_mem::sequence::Sequence;
@@ -16,7 +16,8 @@ use std::ops::ControlFlow;
 /// A found key, with its objects. The objects stay readable as long as the guard under which the
 /// key was found lives, even if the key is replaced or removed meanwhile.
 ///
-/// An object with a counter is read as of the moment of the call that reads it.
+/// An object with an element that changes in place is read as of the moment of the call that reads
+/// it.
 ///
 /// ```
 /// # use ats::terms::{Table, TableType, TermHost, UnpackBuffer, Workspace};
@@ -87,7 +88,7 @@ impl<'g, H: Host> LookupResult<'g, H> {
                 let first = list(self.record).iter().next();
                 unpacked.object(first.expect("no list is empty"))
             }
-            Form::Counted(_) => object_with_counter(self.record, unpacked),
+            Form::WithCell(_) => object_with_cell(self.record, unpacked),
             Form::Large => {
                 let first = Large::of(self.record).iter_from(0).next();
                 unpacked.object(first.expect("no large bag is empty").1)
@@ -302,15 +303,14 @@ impl<H: Host> Clone for LookupResult<'_, H> {
 
 impl<H: Host> Copy for LookupResult<'_, H> {}
 
-#[cold]
-fn object_with_counter<'b, H: Host>(
+fn object_with_cell<'b, H: Host>(
     record: &'b Rec<H>,
     unpacked: &'b mut UnpackBuffer,
 ) -> Object<'b, H> {
-    let counter = Counter::of(record).expect("the form of the record says so");
+    let cell = Cell::of(record).expect("the form of the record says so");
     let words = unpacked.start();
-    counter_cell::copy_image(record, counter, words);
-    // SAFETY: the words are a copy of an object's image, in which another small integer replaces
+    cell::copy_image(record, cell, words);
+    // SAFETY: the words are a copy of an object's image, in which another immediate term replaces
     // one. The record, which is borrowed as long as the copy, keeps the resources of the image
     // alive.
     unsafe { Object::from_words(words) }

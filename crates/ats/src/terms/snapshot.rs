@@ -1,6 +1,6 @@
 //! Snapshots: tables that show another table as it was at a moment.
 
-use crate::terms::counter_cell;
+use crate::terms::cell;
 use crate::terms::error::Error;
 use crate::terms::held_read_point::{Ending, HeldReadPoint, Reader};
 use crate::terms::read_point::TableReadPoint;
@@ -111,8 +111,8 @@ impl<H: Host> Table<H> {
     /// [`Error::Busy`] if the thread must not wait for long, and would have to.
     pub fn begin(&self) -> Result<Option<TableReadPoint<H>>, Error> {
         self.begin_prepared(&mut || {
-            if self.counts_in_place() {
-                counter_cell::wait_for_changes().map(|()| true)
+            if self.changes_in_place() {
+                cell::wait_for_changes().map(|()| true)
             } else {
                 Ok(true)
             }

@@ -11,6 +11,7 @@ mod table_type;
 
 use crate::terms::bag::Rules;
 use crate::terms::error::Error;
+use crate::terms::likelihood::Likelihood;
 use crate::terms::snapshot_list::SnapshotList;
 use crate::terms::store::bytes::ByteStore;
 use crate::terms::store::codec::Codec;
@@ -57,8 +58,12 @@ pub struct Table<H: Host> {
     compressed: bool,
     /// `true` if the store keeps values as bytes, so that versions of a key cannot share anything.
     pub(crate) has_byte_store: bool,
-    /// `true` once an object has a counter that changes in place.
-    counts_in_place: AtomicBool,
+    /// `true` once an object has an element that changes in place.
+    changes_in_place: AtomicBool,
+    /// The likelihood that an insert replaces an object by one that differs in one element.
+    pub(crate) overwrites: Likelihood,
+    /// The likelihood that an insert of a new key finds that the key is there.
+    pub(crate) refusals: Likelihood,
     pub(crate) keys: Keys,
     pub(crate) store: CurrentStore<H>,
     snapshots: OnceLock<Arc<SnapshotList<H>>>,
@@ -148,7 +153,9 @@ impl<H: Host> Table<H> {
             zeros,
             compressed: false,
             has_byte_store,
-            counts_in_place: AtomicBool::new(false),
+            changes_in_place: AtomicBool::new(false),
+            overwrites: Likelihood::new(),
+            refusals: Likelihood::new(),
             keys: Keys::new(table_type.is_ordered(), exact),
             store: CurrentStore::new(Store::new(records)),
             snapshots: OnceLock::new(),
@@ -213,16 +220,16 @@ impl<H: Host> Table<H> {
         }
     }
 
-    /// Returns `true` if an object may have a counter that changes in place. Then the first query
+    /// Returns `true` if an object may have an element that changes in place. Then the first query
     /// of one moment [waits](Table::begin) for pinned threads.
-    pub fn counts_in_place(&self) -> bool {
-        self.counts_in_place.load(Ordering::SeqCst)
+    pub(crate) fn changes_in_place(&self) -> bool {
+        self.changes_in_place.load(Ordering::SeqCst)
     }
 
-    /// Notes that an object is about to get a counter that changes in place.
-    pub(crate) fn set_counts_in_place(&self) {
-        if !self.counts_in_place.load(Ordering::Relaxed) {
-            self.counts_in_place.store(true, Ordering::SeqCst);
+    /// Notes that an object is about to get an element that changes in place.
+    pub(crate) fn set_changes_in_place(&self) {
+        if !self.changes_in_place.load(Ordering::Relaxed) {
+            self.changes_in_place.store(true, Ordering::SeqCst);
         }
     }
 
@@ -249,7 +256,9 @@ impl<H: Host> Table<H> {
             zeros: self.zeros,
             compressed: self.compressed,
             has_byte_store: self.has_byte_store,
-            counts_in_place: AtomicBool::new(false),
+            changes_in_place: AtomicBool::new(false),
+            overwrites: Likelihood::new(),
+            refusals: Likelihood::new(),
             keys: self.keys.for_taken_objects(),
             store,
             snapshots: OnceLock::new(),

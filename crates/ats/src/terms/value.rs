@@ -6,7 +6,7 @@
 //! - VALUE-2. The word of the form [`Form::Large`] is followed by the address of an [`Elsewhere`],
 //!   which begins the block of memory that the value owns.
 
-use crate::terms::counter_word;
+use crate::terms::cell_word;
 use ats_mem::{Record, RecordBox, Release, Weight};
 use ats_term::image::{Built, Form, Host, LARGE_WORD, ObjectList, Packer};
 use ats_term::image::{kept_bytes, kept_bytes_beyond, release_all};
@@ -42,7 +42,7 @@ pub(crate) fn elsewhere(value: &[u64]) -> *mut Elsewhere {
 }
 
 /// Returns the words of the image in a value, or the separate block that the value owns. The words
-/// of an object with a counter, which may change, are copied to `copy`.
+/// of an object with a cell, which may change, are copied to `copy`.
 ///
 /// # Safety
 /// `value` points to `words` words: a value of this crate, whose first word never changes
@@ -52,11 +52,11 @@ unsafe fn image(
     copy: &mut Vec<u64>,
 ) -> Result<&[u64], *mut Elsewhere> {
     // SAFETY: the caller promises that these are the words of a value. The words of an object with
-    // a counter are copied, all others never change.
+    // a cell are copied, all others never change.
     unsafe {
         match Form::of(*value) {
-            Form::Counted(index) => {
-                counter_word::copy_words(value, words, index, copy);
+            Form::WithCell(index) => {
+                cell_word::copy_words(value, words, index, copy);
                 Ok(copy)
             }
             Form::Large => Err(elsewhere(std::slice::from_raw_parts(value, words))),
@@ -69,19 +69,15 @@ unsafe fn image(
 
 impl<H: Host> Release for Values<H> {
     unsafe fn release(value: &[u64]) {
-        let words = match Form::of(value[0]) {
-            Form::Object | Form::Packed | Form::List => value,
-            Form::Counted(_) => &value[1..],
-            Form::Large => {
-                let owned = elsewhere(value);
-                // SAFETY: the word of this form is followed by the address of an `Elsewhere`
-                // (VALUE-2), and the caller promises that the value is not used any more.
-                return unsafe { ((*owned).release)(owned) };
+        // SAFETY: these are the words of a value, which the caller promises not to use any more.
+        // They were built for host `H` in the form that the first word gives (VALUE-1); in a large
+        // value the word of the form is followed by the address of an `Elsewhere` (VALUE-2).
+        unsafe {
+            match image((value.as_ptr(), value.len()), &mut Vec::new()) {
+                Ok(words) => release_all::<H>(words),
+                Err(owned) => ((*owned).release)(owned),
             }
-        };
-        // SAFETY: the words were built for host `H` in the form that the first word gives
-        // (VALUE-1), and the caller promises that the value is not used any more.
-        unsafe { release_all::<H>(words) };
+        }
     }
 
     unsafe fn kept_bytes(value: *const u64, words: usize) -> usize {
@@ -113,7 +109,7 @@ impl<H: Host> Release for Values<H> {
     #[inline]
     fn weight(record: &Rec<H>) -> Weight {
         let mut weight = match form(record) {
-            Form::Object | Form::Packed | Form::Counted(_) => Weight {
+            Form::Object | Form::Packed | Form::WithCell(_) => Weight {
                 objects: 1,
                 bytes: 0,
             },

@@ -79,6 +79,8 @@ pub(crate) struct Room<T: HostTerm> {
     pub(crate) unpacked: UnpackBuffer,
     /// The number of words that the objects may still have.
     pub(crate) words_left: usize,
+    /// The number of inserts since one has [looked](crate::terms::likelihood) for the old object.
+    pub(crate) waited: u8,
 }
 
 /// Maximum capacity of the key buffer that is retained.
@@ -96,6 +98,7 @@ impl<T: HostTerm> Room<T> {
             packer: Packer::new(),
             unpacked: UnpackBuffer::new(),
             words_left: usize::MAX,
+            waited: 0,
         }
     }
 

@@ -329,7 +329,7 @@ fn a_long_change_that_fails_changes_nothing() {
         let mut work = Workspace::new();
         work.limit(WIDE / 2);
         for (key, value) in [(key, zero), (&small, &large)] {
-            let refused = table.update_element(key, &[(2, value)], None, &mut work);
+            let refused = table.update_element(key, &[(3, value)], None, &mut work);
             assert_eq!(refused, Err(Error::TooLarge));
         }
         let last = object(1, [7, 6], true);

@@ -1,9 +1,10 @@
 //! Changes of the object of a key. Each operation is atomic.
 
-use crate::terms::counter_cell;
+use crate::terms::cell;
 use crate::terms::error::Error;
 use crate::terms::lock_budget::{self, SHORT_WORDS, is_long_change};
 use crate::terms::lookup_result::LookupResult;
+use crate::terms::operations::in_place::WORDS_MOST;
 use crate::terms::table::Table;
 use crate::terms::value::{Rec, Values};
 use crate::terms::workspace::{Room, Workspace};
@@ -68,6 +69,26 @@ impl<H: Host> Table<H> {
         default: Option<T>,
         work: &mut Room<T>,
     ) -> Result<bool, Error> {
+        let in_place = match changes {
+            [(index, NewValue::Term(value))] if self.can_have_cells() => {
+                value.immediate().map(|word| (*index, word))
+            }
+            _ => None,
+        };
+        if let Some((index, word)) = in_place
+            && self.changes_in_place()
+        {
+            if let Some(default) = default {
+                self.check_object(default)?;
+            }
+            let guard = ats_sync::pin();
+            self.make_key(key, work)?;
+            let cell = self.cell_at(&work.key, index, &guard);
+            if cell.is_some_and(|cell| cell.replace(word)) {
+                work.tidy_key();
+                return Ok(true);
+            }
+        }
         let mut found = false;
         let last = changes.iter().map(|(index, _)| *index).max();
         self.update_object(key, default, changes.len(), work, |object, image, most| {
@@ -77,7 +98,11 @@ impl<H: Host> Table<H> {
                 Some(last) if last >= object.arity() => Err(Error::Position),
                 Some(_) => {
                     image.replace_elements_within(object, changes, most)?;
-                    Ok(Becomes::New { counter: None })
+                    let can_change = image.object().len_words() <= WORDS_MOST;
+                    let in_place = in_place.filter(|_| can_change);
+                    Ok(Becomes::New {
+                        cell: in_place.map(|(index, _)| index),
+                    })
                 }
             }
         })?;
@@ -94,7 +119,7 @@ impl<H: Host> Table<H> {
     }
 
     /// Changes the object of a key, or a default object. `change` either builds the new object in
-    /// the builder that it gets, and returns which of its elements is a counter, or keeps the old
+    /// the builder that it gets, and returns which of its elements is the cell, or keeps the old
     /// object. It is not called if the key has no object and there is no default, or if the object
     /// exceeds the limit of the workspace.
     ///
@@ -180,15 +205,15 @@ impl<H: Host> Table<H> {
             if is_long && !alone {
                 return None;
             }
-            // The counter is restarted on drop if the object stays.
-            let stopped = current.map(counter_cell::stop);
+            // The cell is restarted on drop if the object stays.
+            let stopped = current.map(cell::stop);
             let changed = match current {
                 Some(current) => edit(LookupResult::new(current).first(unpacked), image, most),
                 None if default.is_some() => {
                     edit(second.object(), image, most).map(|becomes| match becomes {
                         Becomes::Same => {
                             std::mem::swap(image, second);
-                            Becomes::New { counter: None }
+                            Becomes::New { cell: None }
                         }
                         becomes @ Becomes::New { .. } => becomes,
                     })
@@ -196,12 +221,12 @@ impl<H: Host> Table<H> {
                 None => Ok(Becomes::Same),
             };
             match changed {
-                Ok(Becomes::New { counter }) => {
+                Ok(Becomes::New { cell }) => {
                     let built = image.take();
-                    let new = match counter {
+                    let new = match cell {
                         Some(index) => {
-                            self.set_counts_in_place();
-                            counter_cell::record(key, built, index)
+                            self.set_changes_in_place();
+                            cell::record(key, built, index)
                         }
                         None => self.record(key, built, packer),
                     };
@@ -244,9 +269,8 @@ pub(crate) enum Becomes {
     Same,
     /// A new object replaces the old one.
     New {
-        /// The element of the new object that becomes a counter that changes in place; its value is
-        /// a small integer.
-        counter: Option<usize>,
+        /// The element of the new object that changes in place from now on; it is immediate.
+        cell: Option<usize>,
     },
 }
 

@@ -1,12 +1,11 @@
 //! Counters: integers in objects, changed atomically.
 
-use crate::terms::counter_cell::{self, Counter};
+use crate::terms::cell;
 use crate::terms::error::Error;
 use crate::terms::integer::Parts;
 use crate::terms::operations::change::{Becomes, element};
 use crate::terms::table::Table;
 use crate::terms::workspace::Workspace;
-use ats_sync::Guard;
 use ats_term::Integer;
 use ats_term::image::{Host, NewValue, Object};
 
@@ -135,10 +134,8 @@ impl<H: Host> Table<H> {
         }
         let guard = ats_sync::pin();
         self.make_key(key, work)?;
-        let counter = self.counter_at(&work.key, index, &guard);
-        if let Some(value) =
-            counter.and_then(|counter| counter.update(|value| op.apply_small(value)))
-        {
+        let cell = self.cell_at(&work.key, index, &guard);
+        if let Some(value) = cell.and_then(|cell| cell.update(|value| op.apply_small(value))) {
             return Ok(Integer::Small(value));
         }
         drop(guard);
@@ -149,34 +146,13 @@ impl<H: Host> Table<H> {
             let value = op.apply(&current)?;
             let parts = Parts::of(&value);
             image.replace_elements_within(object, &[(index, parts.as_value())], most)?;
-            let counter = value.as_small().filter(|value| counter_cell::fits(*value));
+            let small = value.as_small().filter(|value| cell::fits(*value));
             result = Ok(value);
             Ok(Becomes::New {
-                counter: counter.map(|_| index),
+                cell: small.map(|_| index),
             })
         })?;
         result
-    }
-
-    /// Returns the counter that changes in place, if this element is one.
-    #[inline]
-    pub(crate) fn counter_at<'g>(
-        &'g self,
-        key: &[u8],
-        index: usize,
-        guard: &'g Guard,
-    ) -> Option<Counter<'g>> {
-        if self.has_byte_store {
-            return None;
-        }
-        let store = self.store(guard);
-        // Queries of an earlier moment need the old value, so a new record must replace it.
-        if store.is_read() {
-            return None;
-        }
-        // Reading memory does not fail.
-        let record = store.get_again(key, guard).ok()??;
-        Counter::of(record).filter(|counter| counter.index == index)
     }
 
     /// Applies changes to the counters of the object of a key, in order and atomically, and returns
@@ -246,7 +222,7 @@ impl<H: Host> Table<H> {
                 Becomes::Same
             } else {
                 image.replace_elements_within(object, &changes, most)?;
-                Becomes::New { counter: None }
+                Becomes::New { cell: None }
             };
             results = Some(values);
             Ok(changed)

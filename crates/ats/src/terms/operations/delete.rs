@@ -1,7 +1,7 @@
 //! Deletion of objects, with or without returning them. Each operation is atomic.
 
 use crate::terms::bag::{self, Buffers, Rules, TooMany};
-use crate::terms::counter_cell;
+use crate::terms::cell;
 use crate::terms::error::Error;
 use crate::terms::lock_budget::is_long_to_compare;
 use crate::terms::lookup_result::LookupResult;
@@ -111,7 +111,7 @@ impl<H: Host> Table<H> {
             }
             // The caller gets the object as of its removal, so the counter must not change any
             // more.
-            counter_cell::stop(record).for_ever();
+            cell::stop(record).for_ever();
             taken = Ok(Some(found));
             bag::remove()
         })?;
@@ -173,7 +173,7 @@ impl<H: Host> Table<H> {
             }
             // The caller gets the object as of its removal, so the counter must not change any
             // more.
-            counter_cell::stop(record).for_ever();
+            cell::stop(record).for_ever();
             taken = Ok(Some(Taken { found, of_key }));
             if is_bag {
                 // SAFETY: this is the decision of `update_bag_end`, whose contract is that of
@@ -306,7 +306,7 @@ impl<H: Host> Table<H> {
             if !alone && is_long_to_compare(current) {
                 return None;
             }
-            let stopped = counter_cell::stop(current);
+            let stopped = cell::stop(current);
             if !image_eq(
                 LookupResult::new(current).first(unpacked),
                 unwanted,

@@ -91,6 +91,9 @@ impl<H: Host> Table<H> {
     ) -> Result<bool, Error> {
         let is_bag = self.table_type.is_bag();
         let guard = ats_sync::pin();
+        if existing == ExistingKey::Refused && self.refuses(object, &guard, work)? {
+            return Ok(false);
+        }
         let done = match self.encode_pinned(object, &guard, work) {
             Err(error) => Err(error),
             Ok(Encoded::Small) if is_bag => self.put_in_bag(work, existing, guard),
@@ -108,6 +111,27 @@ impl<H: Host> Table<H> {
         done
     }
 
+    /// Returns `true` if the key of an object is seen in the table, for an insert of a new key.
+    /// Looks only if that is likely.
+    #[inline]
+    fn refuses<T: HostTerm<Host = H>>(
+        &self,
+        object: T,
+        guard: &Guard,
+        work: &mut Room<T>,
+    ) -> Result<bool, Error> {
+        let may_look = !self.has_byte_store && self.refusals.is_worth_a_look(&mut work.waited);
+        if !may_look {
+            return Ok(false);
+        }
+        self.check_object(object)?;
+        self.make_key(object.element(self.key_index), work)?;
+        let is_there = self.store(guard).get(&work.key, guard)?.is_some();
+        self.refusals.note(is_there);
+        work.tidy_key();
+        Ok(is_there)
+    }
+
     /// Inserts the encoded object, in a set.
     fn put_in_set<T: HostTerm<Host = H>>(
         &self,
@@ -115,6 +139,9 @@ impl<H: Host> Table<H> {
         existing: ExistingKey,
         guard: &Guard,
     ) -> Result<bool, Error> {
+        if existing == ExistingKey::Accepted && self.overwrite(work, guard)? {
+            return Ok(true);
+        }
         let Room {
             key, image, packer, ..
         } = work;

@@ -1,12 +1,12 @@
 //! Atomic merges of a value into an element of an object.
 //!
 //! [`ats_merge`] defines merges. Sums, minima and maxima of small integers are changed in place,
-//! like counters (see [`counter_cell`]). Every other merge makes a new object, under the lock of
+//! like counters (see [`cell`]). Every other merge makes a new object, under the lock of
 //! the key if it is [short](crate::terms::lock_budget), otherwise while only the key is held. The
 //! operand is encoded before that. If the merged value [counts as missing](Merge::is_absent), the
 //! object is removed.
 
-use crate::terms::counter_cell;
+use crate::terms::cell;
 use crate::terms::error::Error;
 use crate::terms::lock_budget::{self, SHORT_WORDS, is_long_change};
 use crate::terms::lookup_result::LookupResult;
@@ -204,7 +204,7 @@ impl<H: Host> Table<H> {
             Err(error) => return Some(Err(error)),
         };
         // A counter changes in place unless it is stopped, which needs the lock.
-        if counter_cell::Counter::of(seen).is_some() {
+        if cell::Cell::of(seen).is_some() {
             return None;
         }
         let mut making = Making {
@@ -260,7 +260,7 @@ impl<H: Host> Table<H> {
             Merge::Simple(Simple::Max) => |a, b| Some(a.max(b)),
             _ => return None,
         };
-        let counter = self.counter_at(key, index, guard)?;
+        let counter = self.cell_at(key, index, guard)?;
         counter.update(|value| change(value, operand))
     }
 
@@ -417,7 +417,7 @@ impl<H: Host> Making<'_, H> {
             return Err(Error::TooLarge);
         }
         // The counter is restarted on drop if the object stays.
-        let stopped = counter_cell::stop(current);
+        let stopped = cell::stop(current);
         let object = LookupResult::new(current).first(unpacked);
         let result = self.merge_onto_object(object, pair, false, builder, made, read);
         if !matches!(made, Change::Keep) {
@@ -456,13 +456,13 @@ impl<H: Host> Making<'_, H> {
         let mut lent = lent.recycle::<MergedTerm<'_, H>>();
         lent.replace_elements_within(object, values, self.most)?;
         let value = lent.object().element(index);
-        let is_counter = merge.is_of_numbers() && value.as_small().is_some_and(counter_cell::fits);
+        let is_counter = merge.is_of_numbers() && value.as_small().is_some_and(cell::fits);
         let (is_absent, result) = (merge.is_absent(value), read(value));
         *made = match (is_absent, is_counter) {
             (true, _) => Change::Remove,
             (false, true) => {
-                self.table.set_counts_in_place();
-                Change::Put(counter_cell::record(self.key, lent.take(), index))
+                self.table.set_changes_in_place();
+                Change::Put(cell::record(self.key, lent.take(), index))
             }
             (false, false) => {
                 let stored = self.table.pack_for_store(lent.take(), self.packer);

@@ -20,7 +20,7 @@ use super::read::{Runner, Selection, visit_objects, visit_positions};
 use super::rerun::Rerun;
 use super::walk::{Next, Slice, Spot, walk};
 use crate::terms::bag::{self, Large, Rules, Selected};
-use crate::terms::counter_cell;
+use crate::terms::cell;
 use crate::terms::error::Error;
 use crate::terms::lock_budget::{SHORT_WORDS, is_long_to_compare};
 use crate::terms::lookup_result::LookupResult;
@@ -339,7 +339,7 @@ impl<H: Host> Table<H> {
                 }
                 rerun.most = if alone { usize::MAX } else { SHORT_WORDS };
                 rerun.is_too_large = false;
-                let stopped = counter_cell::stop(current);
+                let stopped = cell::stop(current);
                 let change = match action {
                     Action::Delete if is_known => Change::Remove,
                     Action::Delete => rerun.delete(current, unpacked),
@@ -481,6 +481,6 @@ impl<H: Host> Candidate<'_, H> {
 
     /// Returns `true` if the current object of the key is the found object.
     fn is_still(&self, current: &Rec<H>) -> bool {
-        self.is_in(current) && !matches!(form(current), Form::Counted(_))
+        self.is_in(current) && !matches!(form(current), Form::WithCell(_))
     }
 }

@@ -102,7 +102,7 @@ pub(crate) trait TableRecords<H: Host>: Send + Sync {
         })
     }
 
-    /// Removes all objects of a key. A [counter](crate::terms::counter_cell) need not be stopped:
+    /// Removes all objects of a key. A [counter](crate::terms::cell) need not be stopped:
     /// an addition that comes too late counts as done before.
     #[inline]
     fn remove(&self, key: &[u8], guard: &Guard) -> Result<(), Error> {
