@@ -67,10 +67,11 @@ main() ->
 %% @doc Runs the benchmark and stops the virtual machine. Arguments: `--quick' (few and short
 %% rounds: tells that everything works, and not much more), `--rounds N', `--ms N' (length of a
 %% run), `--processes N,N' (numbers of processes), `--disjoint N,N' (integers that are inserted in
-%% ascending order), `--field NAME' (the sides: `ets', `options', `locks', `counters' or `stores'),
-%% `--only TEXT' (rows whose title, such as `100 % lookup, {a,Int,Int}, wide, ordered_set', contains
-%% it), `--full' (also the rows that take `ets' minutes, once: bags with 120,000 objects of one key;
-%% `--only "120000 of one key"' is these alone), `--results FOLDER'.
+%% ascending order), `--field NAME' (the sides, and what they do: `ets', `everyday', `values',
+%% `options', `locks', `counters' or `stores'), `--only TEXT' (rows whose title, such as `100 %
+%% lookup, {a,Int,Int}, wide, ordered_set', contains it), `--full' (also the rows that take `ets'
+%% minutes, once: bags with 120,000 objects of one key; `--only "120000 of one key"' is these
+%% alone), `--results FOLDER'.
 -spec main([string()]) -> no_return().
 main(Args) ->
     Usage = "ats_bench [--quick] [--full] [--rounds N] [--ms N] [--processes N,N] [--disjoint N,N] "
@@ -127,6 +128,10 @@ measure_field(ets, Options) ->
                   measure_ascending(Options),
                   measure_select(Options),
                   measure_memory(Options)]);
+measure_field(everyday, Options) ->
+    lists:append([measure_type(set, Options),
+                  measure_type(ordered_set, Options),
+                  measure_programs(Options)]);
 measure_field(_, Options) ->
     measure_type(set, Options) ++ measure_type(ordered_set, Options).
 
@@ -143,27 +148,42 @@ progress(Title, P, Round, #options{rounds = Rounds}, Side) ->
 measure_type(Type, #options{field = Field} = Options) ->
     [Row || Sides <- [ats_bench_sides:sides(Field, Type)], Sides =/= [],
             Kind <- kinds(Field, Type),
-            {Set, Count} <- [{one, 1} | ats_bench_keys:sets()],
+            {Set, Count} <- sets(Field),
             Filling <- [half, full],
             Row <- measure_tables(#place{type = Type, keys = Kind, set = Set, count = Count},
                                   Filling, Sides, Options)].
 
+sets(everyday) -> ats_bench_keys:small_sets();
+sets(values) -> [lists:keyfind(hot, 1, ats_bench_keys:small_sets())];
+sets(_) -> [{one, 1} | ats_bench_keys:sets()].
+
 kinds(ets, Type) ->
     [integers | ats_bench_keys:short_kinds()] ++ ats_bench_keys:long_kinds(Type);
+kinds(everyday, _) ->
+    [integers | ats_bench_keys:short_kinds()];
+kinds(values, _) ->
+    ats_bench_keys:valued_kinds();
 kinds(_, _) ->
     [integers].
 
 %% Returns the workloads of a field in a place.
 workloads(ets, #place{keys = integers, set = one}) ->
     [counter()];
+workloads(everyday, #place{keys = Kind, set = Set}) when Kind =:= integers; Set =:= hot ->
+    everyday();
+workloads(everyday, _) ->
+    [];
+workloads(values, _) ->
+    [on_full(Name, Operation) || {Name, Operation} <- [{"lookup", lookup},
+                                                       {"lookup_element", element},
+                                                       {"insert", insert_value}]];
 workloads(_, #place{set = one}) ->
     [];
 workloads(ets, #place{keys = integers}) ->
     otp_mixes()
     ++ [counter(), counter_or_new(),
-        #workload{name = "lookup_many of 100 keys", work = {only, {lookup_list, 100}},
-                  filling = full},
-        #workload{name = "insert lists of 10", work = {only, insert_list}, filling = full}];
+        on_full("lookup_many of 100 keys", {lookup_list, 100}),
+        on_full("insert lists of 10", insert_list)];
 workloads(ets, #place{set = cache}) ->
     [];
 workloads(ets, #place{type = Type, keys = Kind}) ->
@@ -181,12 +201,24 @@ workloads(stores, _) ->
 workloads(_, _) ->
     updates().
 
-counter() ->
-    #workload{name = "update_counter", work = {only, counter}, filling = full}.
+counter() -> on_full("update_counter", counter).
 
-counter_or_new() ->
-    #workload{name = "update_counter with a default", work = {only, counter_or_new},
-              filling = full}.
+counter_or_new() -> on_full("update_counter with a default", counter_or_new).
+
+%% Returns the calls that most programs make most often, all of keys that are there.
+everyday() ->
+    [on_full(Name, Operation)
+     || {Name, Operation} <- [{"lookup", lookup}, {"member", member}, {"lookup_element", element},
+                              {"insert", insert}, {"insert_new of a key that is there", insert_new},
+                              {"take, insert", take_and_insert}, {"update_element", update_element},
+                              {"update_counter", counter}, {"first", first}, {"next", next},
+                              {"chains of 100 next", {next, 100}}, {"info(T, size)", size},
+                              {"insert lists of 10", insert_list}]]
+    ++ [#workload{name = "lookup, and tab2list in 1 of 100", filling = full,
+                  work = mix([{99, lookup}, {1, all_objects}])}].
+
+%% Returns the workload of one operation on a table that has all keys.
+on_full(Name, Operation) -> #workload{name = Name, work = {only, Operation}, filling = full}.
 
 updates() -> [lookups(0), lookups(20), lookups(100)].
 
@@ -264,7 +296,7 @@ fill(Side, #place{type = Type, keys = Kind, set = Set, count = Count}, Filling) 
                               [Type, Set, ats_bench_keys:name(Kind), ats_bench_sides:name(Side)]),
     Loops = ats_bench_sides:loops(Side),
     Table = ats_bench_sides:new(Side, Type),
-    Insert = fun(N) -> Loops:insert(Table, {ats_bench_keys:key(Kind, N), 0}) end,
+    Insert = fun(N) -> Loops:insert(Table, ats_bench_keys:object(Kind, N)) end,
     ok = ats_bench_run:in_process(
         fun() -> lists:foreach(Insert, ats_bench_keys:numbers(Filling, Count)) end),
     Table.
@@ -451,6 +483,9 @@ make_tables(Side, Type, Count) ->
 measure_select(#options{rounds = Rounds, run_ms = RunMs} = Options) ->
     ats_bench_select:rows(fun(Title) -> is_chosen(Title, Options) end, Rounds,
                           max(1, RunMs div 7)).
+
+measure_programs(#options{processes = Processes, rounds = Rounds, run_ms = RunMs} = Options) ->
+    ats_bench_programs:rows(fun(Title) -> is_chosen(Title, Options) end, Processes, Rounds, RunMs).
 
 %%--------------------------------------------------------------------------------------------
 %% Memory, and the cost of the boundary

@@ -5,21 +5,23 @@
 %% filled with the even numbers of a span, or with all of them.
 -module(ats_bench_keys).
 
--export([short_kinds/0, long_kinds/1, sets/0, name/1, key/2, numbers/2, shuffled/2]).
+-export([short_kinds/0, long_kinds/1, valued_kinds/0, sets/0, small_sets/0, name/1]).
+-export([key/2, object/2, numbers/2, shuffled/2]).
 -export([prepare/1, forget/1, drawn/1]).
 
 -export_type([kind/0, set/0, filling/0, span/0, drawn/0]).
 
--type kind() :: integers | tagged | words | atoms | binaries | paths | tuples.
-%% A number of keys: one, as many as a program uses all the time, as fit into a cache, and as do
-%% not.
--type set() :: one | hot | cache | wide.
+-type kind() :: integers | tagged | words | atoms | binaries | paths | tuples | {valued, string()}.
+%% A number of keys: one, ten, as many as a program uses all the time, ten times as many, as fit
+%% into a cache, and as do not.
+-type set() :: one | few | hot | warm | cache | wide.
 -type filling() :: half | full.
 %% `Count' keys of a kind, from a number on.
 -type span() :: {kind(), First :: non_neg_integer(), Count :: pos_integer()}.
-%% Keys as the loops draw them: computed, built by {@link key/2}, or taken from a tuple.
--type drawn() :: {integers, non_neg_integer(), pos_integer()} | {built, kind(), pos_integer()}
-               | {made, tuple()}.
+%% Keys as the loops draw them: computed, with the value of their objects or without, built by
+%% {@link key/2}, or taken from a tuple.
+-type drawn() :: {integers, non_neg_integer(), pos_integer()} | {valued, pos_integer(), term()}
+               | {built, kind(), pos_integer()} | {made, tuple()}.
 
 %% @doc Kinds of short keys that are no integers.
 -spec short_kinds() -> [kind()].
@@ -34,8 +36,42 @@ long_kinds(_) -> [binaries].
 -spec sets() -> [{set(), pos_integer()}].
 sets() -> [{hot, 1000}, {cache, 1 bsl 17}, {wide, 1 bsl 20}].
 
+%% @doc Returns the sizes of small key sets.
+-spec small_sets() -> [{set(), pos_integer()}].
+small_sets() -> [{few, 10}, {hot, 1000}, {warm, 10000}].
+
+%% @doc Returns the kinds of keys `{u,Int}' whose objects have a value as programs have them, the
+%% same in all objects of a table.
+-spec valued_kinds() -> [kind()].
+valued_kinds() -> [{valued, Name} || {Name, _} <- values()].
+
+values() ->
+    Atoms = [name, size, colour, owner, created, changed, state, count, limit, parent],
+    Numbers = maps:from_list(lists:zip(Atoms, lists:seq(1, 10))),
+    Texts = maps:map(fun(_, N) -> integer_to_binary(N * 1000003) end, Numbers),
+    [{"an integer", 7},
+     {"a float", 7.5},
+     {"a tuple of 10", list_to_tuple(lists:seq(1, 10))},
+     {"a map of 10 integers", Numbers},
+     {"a map of 10 binaries", Texts},
+     {"a map of 40", maps:from_list([{N, N} || N <- lists:seq(1, 40)])},
+     {"nested maps", #{name => <<"pear">>, place => #{shelf => 3, row => {2, b}},
+                       tags => [fruit, green], weight => 0.25}},
+     {"a list of 20", lists:seq(1, 20)},
+     {"a list of 1000", lists:seq(1, 1000)},
+     {"a binary of 50", binary:copy(<<"x">>, 50)},
+     {"a binary of 500", binary:copy(<<"x">>, 500)},
+     {"a binary of 5000", binary:copy(<<"x">>, 5000)},
+     {"a pid", whereis(init)},
+     {"a fun", fun() -> Numbers end}].
+
+value(Name) ->
+    {Name, Value} = lists:keyfind(Name, 1, values()),
+    Value.
+
 %% @doc Returns the name of a kind in a row of the results.
 -spec name(kind()) -> string().
+name({valued, Value}) -> "{u,Int}, " ++ Value;
 name(integers) -> "Int";
 name(words) -> "Bin8";
 name(binaries) -> "Bin16..40";
@@ -53,6 +89,8 @@ name(tagged) -> "{a,Int}".
 -spec key(kind(), non_neg_integer()) -> term().
 key(integers, N) ->
     N;
+key({valued, _}, N) ->
+    {u, N};
 key(words, N) ->
     <<N:64>>;
 key(binaries, N) ->
@@ -67,6 +105,11 @@ key(atoms, N) ->
     list_to_atom("key_" ++ integer_to_list(N));
 key(tagged, N) ->
     {tag(N), N band 16#1ffff}.
+
+%% @doc Returns the object of a number.
+-spec object(kind(), non_neg_integer()) -> tuple().
+object({valued, Name} = Kind, N) -> {key(Kind, N), value(Name)};
+object(Kind, N) -> {key(Kind, N), 0}.
 
 tag(N) ->
     element(1 + (N bsr 17) rem 8, {access, basket, customer, delivery, event, grant, item, job}).
@@ -131,6 +174,8 @@ forget(Span) ->
 -spec drawn(span()) -> drawn().
 drawn({integers, _, _} = Span) ->
     Span;
+drawn({{valued, Name}, 0, Count}) ->
+    {valued, Count, value(Name)};
 drawn({Kind, 0, Count} = Span) ->
     case persistent_term:get({?MODULE, Span}, none) of
         none -> {built, Kind, Count};

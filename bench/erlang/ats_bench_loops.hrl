@@ -39,6 +39,28 @@ operate(lookup, Table, Keys, Random) ->
     ?TABLES:lookup(Table, key(Keys, Random));
 operate(insert, Table, Keys, Random) ->
     ?TABLES:insert(Table, {key(Keys, Random), Random});
+operate(member, Table, Keys, Random) ->
+    ?TABLES:member(Table, key(Keys, Random));
+operate(element, Table, Keys, Random) ->
+    ?TABLES:lookup_element(Table, key(Keys, Random), 2);
+operate(insert_value, Table, {valued, _, Value} = Keys, Random) ->
+    ?TABLES:insert(Table, {key(Keys, Random), Value});
+operate(insert_new, Table, Keys, Random) ->
+    ?TABLES:insert_new(Table, {key(Keys, Random), Random});
+operate(update_element, Table, Keys, Random) ->
+    ?TABLES:update_element(Table, key(Keys, Random), {2, Random});
+operate(take_and_insert, Table, Keys, Random) ->
+    Key = key(Keys, Random),
+    _ = ?TABLES:take(Table, Key),
+    ?TABLES:insert(Table, {Key, Random});
+operate(first, Table, _, _) ->
+    ?TABLES:first(Table);
+operate(next, Table, Keys, Random) ->
+    ?TABLES:next(Table, key(Keys, Random));
+operate(size, Table, _, _) ->
+    ?TABLES:info(Table, size);
+operate(all_objects, Table, _, _) ->
+    ?TABLES:tab2list(Table);
 operate(delete, Table, Keys, Random) ->
     ?TABLES:delete(Table, key(Keys, Random));
 operate(counter, Table, Keys, Random) ->
@@ -85,6 +107,7 @@ next(Table, Keys, Key) ->
 
 %% The key that a random number below 2^32 stands for.
 key({integers, First, Count}, Random) -> First + ((Random * Count) bsr 32);
+key({valued, Count, _}, Random) -> {u, (Random * Count) bsr 32};
 key({built, Kind, Count}, Random) -> ats_bench_keys:key(Kind, (Random * Count) bsr 32);
 key({made, Keys}, Random) -> element(1 + ((Random * tuple_size(Keys)) bsr 32), Keys).
 

@@ -11,11 +11,15 @@
 
 -export_type([operation/0, work/0, generator/0, workers/0]).
 
--type operation() :: lookup | insert | delete | counter | counter_or_new | insert_list | count_all
+-type operation() :: lookup | member | element | insert | insert_value | insert_new | delete
+                   | update_element | take_and_insert | counter | counter_or_new | insert_list
+                   | first | next | size | all_objects | count_all
                    | {next | count_range | lookup_list, pos_integer()}.
 %% Operations of a worker. In a mix, random numbers of 32 bits below the first bound select the
 %% first operation, and so on.
--type work() :: {only, operation()} | {mix, [{Below :: pos_integer(), operation()}, ...]}.
+-type work() :: {only, operation()} | {mix, [{Below :: pos_integer(), operation()}, ...]}
+              | {program, atom()}.
+-type tables() :: ats_bench:table() | {module(), [ats_bench:table()]}.
 -type generator() :: pos_integer().
 -opaque workers() :: [{pid(), reference()}].
 
@@ -23,13 +27,13 @@
 -define(LOOK_US, 500).
 
 %% @doc Runs some work in as many processes as there are seeds; operations per second of all.
--spec rate({module(), ats_bench:table()}, work(), ats_bench_keys:span(), [pos_integer()],
+-spec rate({module(), tables()}, work(), ats_bench_keys:span(), [pos_integer()],
            pos_integer()) -> float().
 rate(Table, Work, Span, Seeds, RunMs) ->
     finish(start(Table, Work, Span, Seeds, RunMs)).
 
 %% @doc Starts the processes of {@link rate/5}; {@link finish/1} returns their work.
--spec start({module(), ats_bench:table()}, work(), ats_bench_keys:span(), [pos_integer()],
+-spec start({module(), tables()}, work(), ats_bench_keys:span(), [pos_integer()],
             pos_integer()) -> workers().
 start(Table, Work, Span, Seeds, RunMs) ->
     Parent = self(),

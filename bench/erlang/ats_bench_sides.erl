@@ -2,11 +2,11 @@
 %% @doc The tables that are compared: in each field `ats' with default options first, then others.
 -module(ats_bench_sides).
 
--export([fields/0, sides/2, new/2, loops/1, name/1]).
+-export([fields/0, sides/2, new/2, loops/1, options/1, name/1]).
 
 -export_type([field/0, side/0]).
 
--type field() :: ets | options | locks | counters | stores.
+-type field() :: ets | everyday | values | options | locks | counters | stores.
 %% The name in results, the module with the loops, and the options of a table.
 -type side() :: {Name :: string(), Loops :: module(), Options :: list()}.
 
@@ -16,12 +16,12 @@
 
 %% @doc Returns all fields.
 -spec fields() -> [field()].
-fields() -> [ets, options, locks, counters, stores].
+fields() -> [ets, everyday, values, options, locks, counters, stores].
 
 %% @doc Returns the sides of a field. The number of locks of a hash table is an option of `ets' for
 %% tests.
 -spec sides(field(), ats:table_type()) -> [side()].
-sides(ets, _) ->
+sides(Field, _) when Field =:= ets; Field =:= everyday; Field =:= values ->
     [?ATS, ets("ets", []), ets("ets wc", [?WRITE, ?READ])];
 sides(options, _) ->
     [?ATS, ets("ets", []), ets("ets r", [?READ]), ets("ets w", [?WRITE]),
@@ -51,6 +51,10 @@ new({_, Loops, Options}, Type) -> Loops:new(benchmark, [Type, public | Options])
 %% @doc Returns the module whose loops call the tables of a side.
 -spec loops(side()) -> module().
 loops({_, Loops, _}) -> Loops.
+
+%% @doc Returns the options of the tables of a side, besides their type.
+-spec options(side()) -> list().
+options({_, _, Options}) -> Options.
 
 %% @doc Returns the name of a side in results.
 -spec name(side()) -> string().

@@ -59,6 +59,30 @@ pub fn charts(report: &Report) -> Vec<Chart> {
             ratios(&beside, &set_of),
         ),
         chart(
+            "everyday",
+            "Everyday calls on small tables",
+            "One call of a random key in a loop, beside the \
+            faster of a plain ets table and one with write_concurrency and read_concurrency.",
+            false,
+            ratios(&of("everyday-calls"), &set_of),
+        ),
+        chart(
+            "values",
+            "Objects as programs keep them",
+            "1000 objects {{u,Int}, Value}, one call of a random \
+            key in a loop.",
+            false,
+            ratios(&of("values"), &|row| row.text("name").to_string()),
+        ),
+        chart(
+            "programs",
+            "Everyday programs",
+            "Ten programs of a few dozen lines on their tables, beside the \
+            faster of plain ets tables and tuned ones.",
+            false,
+            ratios(&of("programs"), &|_| String::new()),
+        ),
+        chart(
             "throughput",
             "Throughput over processes",
             "Each process draws operations and keys \
@@ -225,7 +249,9 @@ fn of_kind<'a>(rows: &[&'a Row], kind: &str) -> Vec<&'a Row> {
 fn set_of(row: &Row) -> String {
     match row.text("set") {
         "one" => "one key",
+        "few" => "few: 10 keys",
         "hot" => "hot: 1000 keys",
+        "warm" => "warm: 10,000 keys",
         "cache" => "as large as a cache: 2^17 keys",
         "wide" => "wide: 2^20 keys",
         _ => "new tables",

@@ -10,22 +10,36 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-/// Writes the tables of the documents in a folder, and the files beside the measurements.
+/// Writes the tables of the documents in a folder, and the files beside the measurements. Those of
+/// experiments that were not measured stay as they are; the table of README is that of
+/// `integers-wide`.
 ///
 /// # Errors
 /// If a file cannot be read or written, or a document has no place for its table.
 pub fn write(report: &Report, root: &Path) -> Result<(), String> {
-    renew(&root.join("README.md"), "figures", &readme(report))?;
+    let is_wide = !report.rows("integers-wide").is_empty();
+    if is_wide {
+        renew(&root.join("README.md"), "figures", &readme(report))?;
+    }
     let limits = root.join("docs/inside/limits.md");
     if let Some(table) = latency(report) {
         renew(&limits, "latency", &table)?;
+    }
+    let small = root.join("docs/inside/small-tables.md");
+    for (name, table) in small_tables(report) {
+        renew(&small, name, &table)?;
+    }
+    if let Some(text) = everyday(report) {
+        renew(&root.join("README.md"), "everyday", &text)?;
     }
     let results = root.join("bench/results");
     let put = |name: &str, text: String| {
         let file = results.join(name);
         fs::write(&file, text).map_err(|error| format!("{}: {error}", file.display()))
     };
-    put("beside-ets.csv", picture::table(report))?;
+    if is_wide {
+        put("beside-ets.csv", picture::table(report))?;
+    }
     for (name, experiments) in FILES {
         if let Some(text) = file_of_ratios(report, experiments) {
             put(name, text)?;
@@ -38,7 +52,11 @@ pub fn write(report: &Report, root: &Path) -> Result<(), String> {
 }
 
 /// Files of ratios, and the experiments whose rows they have.
-const FILES: [(&str, &[&str]); 5] = [
+const FILES: [(&str, &[&str]); 6] = [
+    (
+        "small-tables-beside-ets.csv",
+        &["everyday-calls", "values", "programs"],
+    ),
     ("select-beside-ets.csv", &["select", "select-on-disk"]),
     ("keys-beside-ets.csv", &KINDS_OF_KEYS),
     ("rust-maps.csv", &["rust-maps"]),
@@ -477,6 +495,112 @@ fn latency(report: &Report) -> Option<String> {
         }
     }
     some.then_some(table)
+}
+
+/// The types of tables and numbers of processes of the columns of the tables of small tables.
+const COLUMNS: [(&str, u64); 4] = [
+    ("set", 1),
+    ("set", 2),
+    ("ordered_set", 1),
+    ("ordered_set", 2),
+];
+
+/// Returns the tables of small tables that have been measured, with their names.
+fn small_tables(report: &Report) -> Vec<(&'static str, String)> {
+    let of = |name, rows: &[&str]| (name, table_of(report, name, rows));
+    let tables = [
+        of("everyday-calls", &["name", "keys", "set"]),
+        of("values", &["name", "keys"]),
+        of("programs", &["name"]),
+    ];
+    let measured = tables
+        .into_iter()
+        .filter_map(|(name, table)| Some((name, table?)));
+    measured.collect()
+}
+
+/// Returns the ratios of an experiment to the best of the others; a row of the table for each
+/// combination of `labels`.
+fn table_of(report: &Report, experiment: &str, labels: &[&str]) -> Option<String> {
+    let rows = report.rows(experiment);
+    let label = |row: &Row| -> Vec<String> {
+        let texts = labels.iter().map(|label| row.text(label).to_string());
+        texts.collect()
+    };
+    let mut named: Vec<Vec<String>> = Vec::new();
+    for row in rows {
+        if !named.contains(&label(row)) {
+            named.push(label(row));
+        }
+    }
+    let columns: Vec<_> = COLUMNS
+        .iter()
+        .filter(|(kind, _)| rows.iter().any(|row| row.text("type") == *kind))
+        .collect();
+    let mut text = wrapped(&format!("{}.\n\n", machine(report)));
+    let heads = columns.iter().map(|(kind, processes)| match columns.len() {
+        2 => format!(
+            "{processes} process{}",
+            if *processes > 1 { "es" } else { "" }
+        ),
+        _ => format!("`{kind}`, {processes}"),
+    });
+    let heads: Vec<String> = heads.collect();
+    let _ = writeln!(text, "| {} | {} |", labels.join(" | "), heads.join(" | "));
+    let _ = writeln!(
+        text,
+        "|{}{}",
+        "---|".repeat(labels.len()),
+        "---:|".repeat(columns.len())
+    );
+    for name in &named {
+        let cells = columns.iter().map(|(kind, processes)| {
+            let mut rows = rows.iter().filter(|row| {
+                row.text("type") == *kind && row.processes() == *processes && label(row) == *name
+            });
+            let ratio = rows.next().and_then(Row::ratio_to_best);
+            ratio.map_or(String::new(), shown)
+        });
+        let cells: Vec<String> = cells.collect();
+        let _ = writeln!(text, "| {} | {} |", name.join(" | "), cells.join(" | "));
+    }
+    let mean = |(kind, processes): &&(&str, u64)| {
+        let of = rows
+            .iter()
+            .filter(|row| row.text("type") == *kind && row.processes() == *processes);
+        geometric_mean(of).map_or(String::new(), shown)
+    };
+    let means: Vec<String> = columns.iter().map(mean).collect();
+    let rest = " |".repeat(labels.len() - 1);
+    let _ = writeln!(text, "| geometric mean{rest} | {} |", means.join(" | "));
+    (!named.is_empty()).then_some(text)
+}
+
+/// Returns the geometric mean of the ratios to the best of the others.
+fn geometric_mean<'r>(rows: impl Iterator<Item = &'r Row>) -> Option<f64> {
+    let logarithms: Vec<f64> = rows.filter_map(Row::ratio_to_best).map(f64::ln).collect();
+    let mean = logarithms.iter().sum::<f64>() / logarithms.len() as f64;
+    (!logarithms.is_empty()).then(|| mean.exp())
+}
+
+/// Returns README's sentences about small tables.
+fn everyday(report: &Report) -> Option<String> {
+    let mean = |experiment: &str, processes: u64| {
+        let rows = report.rows(experiment).iter();
+        geometric_mean(rows.filter(|row| row.processes() == processes)).map(shown)
+    };
+    let pair = |experiment: &str| {
+        let (one, two) = (mean(experiment, 1)?, mean(experiment, 2)?);
+        Some(format!("{one} with one process and {two} with two"))
+    };
+    Some(wrapped(&format!(
+        "Tables of 10 to 10,000 objects are in the caches. There the geometric mean of [the calls \
+         that programs make most often](docs/inside/small-tables.md) is {}; of calls on objects \
+         with maps, lists, binaries and other values {}; of ten small programs {}.\n",
+        pair("everyday-calls")?,
+        pair("values")?,
+        pair("programs")?,
+    )))
 }
 
 /// Returns the lines that describe a file.

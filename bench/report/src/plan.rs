@@ -138,6 +138,29 @@ fn lines() -> Vec<Line> {
         bench("integers-cache", cache, 5, 320),
         bench("integers-hot", hot, 5, 300).quickly("--quick --only Int,\\ hot", Some(3), 20),
         bench("one-counter", one, 5, 30).quickly("--quick --only Int,\\ one", Some(3), 2),
+        bench(
+            "everyday-calls",
+            "--field everyday --ms 40 --only set",
+            3,
+            180,
+        )
+        .quickly(
+            "--quick --field everyday --only Int,\\ hot,\\ set",
+            Some(3),
+            5,
+        ),
+        bench("values", "--field values --ms 40", 3, 80).quickly(
+            "--quick --field values --only list",
+            Some(3),
+            6,
+        ),
+        bench(
+            "programs",
+            "--field everyday --ms 200 --only program:",
+            3,
+            60,
+        )
+        .quickly("--quick --field everyday --only program:", Some(3), 8),
         bench("short-tuples", "--ms 200 --only {a,Int},", 5, 200).quickly(
             "--quick --only {a,Int},\\ hot",
             Some(3),
@@ -185,23 +208,23 @@ fn lines() -> Vec<Line> {
         .quickly("--quick --only object,\\ {Int,Int}", None, 15),
         bench(
             "options-of-ets",
-            "--processes 1,2,4 --ms 200 --field options",
+            "--processes 1,2 --ms 200 --field options",
             5,
-            300,
+            200,
         )
         .quickly("--quick --field options --only hot", Some(3), 5),
         bench(
             "locks-of-ets",
-            "--processes 1,2,4 --ms 200 --field locks",
+            "--processes 1,2 --ms 200 --field locks",
             5,
-            180,
+            120,
         )
         .quickly("--quick --field locks --only hot", Some(3), 4),
         bench(
             "counters-of-ets",
-            "--processes 1,2,4 --ms 200 --field counters",
+            "--processes 1,2 --ms 200 --field counters",
             5,
-            190,
+            127,
         )
         .quickly("--quick --field counters --only hot", Some(3), 4),
         Line::of("stores", "stores", backends).quickly(
