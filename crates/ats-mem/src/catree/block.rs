@@ -239,6 +239,20 @@ impl<R: Release, const N: usize> Block<R, N> {
         self.in_order_by_one(len, sorted)
     }
 
+    /// Returns the slot of the lowest key: the first slot, or one of the tail. O(keys of the tail).
+    pub(super) fn lowest_slot(&self) -> Option<usize> {
+        let len = self.len();
+        let tail = self.keys.sorted_len(len)..len;
+        let lower = |lowest, slot| {
+            if self.compare_slots(slot, lowest).is_lt() {
+                slot
+            } else {
+                lowest
+            }
+        };
+        (len > 0).then(|| tail.fold(0, lower))
+    }
+
     /// Returns the order by heads alone, which are all compared at once; `None` if some are equal,
     /// or were added meanwhile.
     #[cfg(target_arch = "x86_64")]

@@ -123,6 +123,11 @@ impl<'n, R: Release> Leaf<'n, R> {
         each!(self, block => block.len())
     }
 
+    /// Returns the slot of the lowest key, which may have no record.
+    pub(super) fn lowest_slot(self) -> Option<usize> {
+        each!(self, block => block.lowest_slot())
+    }
+
     /// Returns the record in a slot below `len`, if there is one (it may be pending).
     #[inline(always)]
     pub(super) fn record<'g>(self, slot: usize, guard: &'g Guard) -> Option<&'g Record<R>>

@@ -189,8 +189,14 @@ impl<R: Release> Root<R> {
         only_record(self.above_by(key, guard, &|_| false)?)
     }
 
-    /// Returns the first record.
+    /// Returns the first record. The order of the first leaf is not needed unless its lowest key has
+    /// no record.
     pub(super) fn lowest<'g>(&'g self, guard: &'g Guard) -> Option<&'g Record<R>> {
+        let leaf = self.fenced_leaf_for(&[], guard).leaf;
+        let slot = leaf.lowest_slot();
+        if let Some(record) = slot.and_then(|slot| resolve_at(leaf, slot, When::NOW, guard)) {
+            return Some(record);
+        }
         let mut first = None;
         self.walk_up(&[], true, When::NOW, guard, &mut |record| {
             first = Some(record);
