@@ -189,8 +189,8 @@ impl<R: Release> Root<R> {
         only_record(self.above_by(key, guard, &|_| false)?)
     }
 
-    /// Returns the first record. The order of the first leaf is not needed unless its lowest key has
-    /// no record.
+    /// Returns the first record. The order of the first leaf is not needed unless its lowest key
+    /// has no record.
     pub(super) fn lowest<'g>(&'g self, guard: &'g Guard) -> Option<&'g Record<R>> {
         let leaf = self.fenced_leaf_for(&[], guard).leaf;
         let slot = leaf.lowest_slot();
