@@ -17,33 +17,47 @@ const ALL: u8 = 8;
 /// The amount by which an insert that has looked in vain lowers the score: so it rises if more than
 /// four of five find something.
 const MISSED: u8 = 4;
-/// The number of inserts of a thread of which one looks: all where tests force tables to adapt.
+/// The number of inserts of a thread of which one is a sample, which looks in any case: all where
+/// tests force tables to adapt.
 const PERIOD: u8 = if cfg!(feature = "forcing") { 1 } else { 32 };
+
+/// The samples of a thread.
+pub(crate) struct Sampler {
+    /// The number of inserts since the last sample.
+    inserts: u8,
+}
+
+impl Sampler {
+    pub(crate) const fn new() -> Self {
+        Sampler { inserts: 0 }
+    }
+
+    fn is_sample(&self) -> bool {
+        self.inserts == 0
+    }
+}
 
 impl Likelihood {
     pub(crate) const fn new() -> Self {
         Likelihood(AtomicU8::new(0))
     }
 
-    /// Returns `true` if an insert should look. `waited` counts the inserts of the thread that have
-    /// not looked.
+    /// Returns `true` if the next insert of a thread should look.
     #[inline]
-    pub(crate) fn is_worth_a_look(&self, waited: &mut u8) -> bool {
-        if self.0.load(Ordering::Relaxed) >= MOST {
-            return true;
-        }
-        *waited += 1;
-        if *waited < PERIOD {
-            return false;
-        }
-        *waited = 0;
-        true
+    pub(crate) fn is_worth_a_look(&self, sampler: &mut Sampler) -> bool {
+        let inserts = sampler.inserts + 1;
+        sampler.inserts = if inserts < PERIOD { inserts } else { 0 };
+        sampler.is_sample() || self.0.load(Ordering::Relaxed) >= MOST
     }
 
-    /// Notes whether an insert that has looked found what it looked for. A score that stays the
-    /// same is not written, so threads share an unchanged line as long as all inserts are alike.
+    /// Notes whether an insert that has looked found what it looked for. Only samples count, and a
+    /// score that stays the same is not written: so threads that use the table share a line that
+    /// is seldom written.
     #[inline]
-    pub(crate) fn note(&self, found: bool) {
+    pub(crate) fn note(&self, found: bool, sampler: &Sampler) {
+        if !sampler.is_sample() {
+            return;
+        }
         let score = self.0.load(Ordering::Relaxed);
         let new = if found {
             ALL.min(score + 1)
@@ -60,29 +74,32 @@ impl Likelihood {
 mod tests {
     use super::*;
 
-    fn looks(likelihood: &Likelihood, inserts: usize) -> usize {
-        let mut waited = 0;
-        let look = |_: &usize| likelihood.is_worth_a_look(&mut waited);
-        (0..inserts).filter(look).count()
+    /// Makes inserts of which those with these numbers would find something. Returns the number of
+    /// those that looked.
+    fn insert(likelihood: &Likelihood, inserts: usize, found: impl Fn(usize) -> bool) -> usize {
+        let mut sampler = Sampler::new();
+        let looked = |number: &usize| {
+            let looks = likelihood.is_worth_a_look(&mut sampler);
+            if looks {
+                likelihood.note(found(*number), &sampler);
+            }
+            looks
+        };
+        (0..inserts).filter(looked).count()
     }
 
     #[test]
     fn inserts_look_as_long_as_most_find_something() {
-        let likelihood = Likelihood::new();
-        assert_eq!(looks(&likelihood, 320), 320 / usize::from(PERIOD));
-        (0..MOST).for_each(|_| likelihood.note(true));
-        assert_eq!(looks(&likelihood, 320), 320);
-        // One of ten in vain is no reason to stop.
-        for number in 0..100 {
-            likelihood.note(number % 10 > 0);
-        }
-        assert_eq!(looks(&likelihood, 320), 320);
-        (0..3).for_each(|_| likelihood.note(false));
-        assert_eq!(looks(&likelihood, 320), 320 / usize::from(PERIOD));
+        let (likelihood, period) = (Likelihood::new(), usize::from(PERIOD));
+        assert_eq!(insert(&likelihood, 10 * period, |_| false), 10);
+        insert(&likelihood, 20 * period, |_| true);
+        // One sample of ten in vain is no reason to stop.
+        let most = |number: usize| !(number / period).is_multiple_of(10);
+        assert_eq!(insert(&likelihood, 100 * period, most), 100 * period);
+        insert(&likelihood, 3 * period, |_| false);
+        assert_eq!(insert(&likelihood, 10 * period, |_| false), 10);
         // One of two is not most.
-        for number in 0..100 {
-            likelihood.note(number % 2 > 0);
-        }
-        assert_eq!(looks(&likelihood, 320), 320 / usize::from(PERIOD));
+        let half = |number: usize| (number / period).is_multiple_of(2);
+        assert_eq!(insert(&likelihood, 100 * period, half), 100);
     }
 }

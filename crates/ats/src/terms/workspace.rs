@@ -1,6 +1,7 @@
 //! Scratch buffers that operations reuse, so that a warm caller does not allocate.
 
 use crate::terms::bag::Buffers;
+use crate::terms::likelihood::Sampler;
 use crate::terms::sorted_batch::SortedBatch;
 use crate::terms::unpack::UnpackBuffer;
 use ats_term::Zeros;
@@ -79,8 +80,7 @@ pub(crate) struct Room<T: HostTerm> {
     pub(crate) unpacked: UnpackBuffer,
     /// The number of words that the objects may still have.
     pub(crate) words_left: usize,
-    /// The number of inserts since one has [looked](crate::terms::likelihood) for the old object.
-    pub(crate) waited: u8,
+    pub(crate) sampler: Sampler,
 }
 
 /// Maximum capacity of the key buffer that is retained.
@@ -98,7 +98,7 @@ impl<T: HostTerm> Room<T> {
             packer: Packer::new(),
             unpacked: UnpackBuffer::new(),
             words_left: usize::MAX,
-            waited: 0,
+            sampler: Sampler::new(),
         }
     }
 

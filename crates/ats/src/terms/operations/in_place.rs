@@ -52,7 +52,7 @@ impl<H: Host> Table<H> {
         work: &mut Room<T>,
         guard: &Guard,
     ) -> Result<bool, Error> {
-        let is_likely = self.can_have_cells() && self.overwrites.is_worth_a_look(&mut work.waited);
+        let is_likely = self.can_have_cells() && self.overwrites.is_worth_a_look(&mut work.sampler);
         if !is_likely || work.image.object().len_words() > WORDS_MOST {
             return Ok(false);
         }
@@ -63,7 +63,7 @@ impl<H: Host> Table<H> {
         let (key, image) = (&work.key, &mut work.image);
         let old = store.get_again(key, guard)?;
         let overwrite = old.and_then(|old| Overwrite::of(old, image.object()));
-        self.overwrites.note(overwrite.is_some());
+        self.overwrites.note(overwrite.is_some(), &work.sampler);
         Ok(match overwrite {
             None => false,
             Some(Overwrite::Same) => true,

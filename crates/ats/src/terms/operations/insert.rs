@@ -120,14 +120,14 @@ impl<H: Host> Table<H> {
         guard: &Guard,
         work: &mut Room<T>,
     ) -> Result<bool, Error> {
-        let may_look = !self.has_byte_store && self.refusals.is_worth_a_look(&mut work.waited);
+        let may_look = !self.has_byte_store && self.refusals.is_worth_a_look(&mut work.sampler);
         if !may_look {
             return Ok(false);
         }
         self.check_object(object)?;
         self.make_key(object.element(self.key_index), work)?;
         let is_there = self.store(guard).get(&work.key, guard)?.is_some();
-        self.refusals.note(is_there);
+        self.refusals.note(is_there, &work.sampler);
         work.tidy_key();
         Ok(is_there)
     }
