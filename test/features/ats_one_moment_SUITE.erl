@@ -288,7 +288,9 @@ memory_comes_back(_Config) ->
          beside([Writer], fun() -> 20000 = length(ats:tab2list(T)) end),
          timer:sleep(300),
          After = ats:info(T, memory),
-         ?assert(abs(After - Before) =< Before div 20),
+         %% An object with an element that changes in place takes a word more.
+         ?assert(After - Before =< Before div 20 + 20000),
+         ?assert(Before - After =< Before div 20),
          true = ats:delete(T)
      end || Type <- [set, ordered_set]],
     ok.
