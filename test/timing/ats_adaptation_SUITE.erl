@@ -360,4 +360,6 @@ split(N, KeyOf) ->
     T.
 
 write(T, N, KeyOf) ->
-    lists:foreach(fun(I) -> ats:insert(T, {KeyOf(I), I}) end, lists:seq(1, N)).
+    %% An immediate value would change in place, and the value that is there would not be written:
+    %% both without a lock.
+    lists:foreach(fun(I) -> ats:insert(T, {KeyOf(I), [self(), I]}) end, lists:seq(1, N)).
