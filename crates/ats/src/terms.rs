@@ -56,8 +56,8 @@
 //!
 //! # Consistency
 //! - **One key.** An operation on one key is linearizable. A reader sees all objects of the key
-//!   before the operation or all after it. An object with a counter is read as of the moment at
-//!   which the [`LookupResult`] is read.
+//!   before the operation or all after it. An object with an element that changes in place is
+//!   read as of the moment at which the [`LookupResult`] is read.
 //! - **A list.** [`insert_many`](Table::insert_many) is one step: every reader sees all of its
 //!   objects or none. A thread that has seen one of them finds all others.
 //! - **A failure.** An operation that returns an [`Error`] has changed nothing. A failed change by

@@ -243,14 +243,8 @@ impl<R: Release, const N: usize> Block<R, N> {
     pub(super) fn lowest_slot(&self) -> Option<usize> {
         let len = self.len();
         let tail = self.keys.sorted_len(len)..len;
-        let lower = |lowest, slot| {
-            if self.compare_slots(slot, lowest).is_lt() {
-                slot
-            } else {
-                lowest
-            }
-        };
-        (len > 0).then(|| tail.fold(0, lower))
+        let candidates = (0..len.min(1)).chain(tail);
+        candidates.min_by(|a, b| self.compare_slots(*a, *b))
     }
 
     /// Returns the order by heads alone, which are all compared at once; `None` if some are equal,

@@ -102,8 +102,8 @@ impl<H: Host> Table<H> {
     /// it. It sees all objects of a list that is inserted as one, or none. Returns `None` if the
     /// store of the table has no moments.
     ///
-    /// Writers go on. The first query after a while waits for threads that are changing a counter
-    /// in place, if the table has had such a counter; so the caller must not be pinned. O(locks).
+    /// Writers go on. The first query after a while waits for threads that are changing an element
+    /// in place, if the table has had such an element; so the caller must not be pinned. O(locks).
     ///
     /// The protocol is that of [`ats_mem::read_points`].
     ///
@@ -119,7 +119,7 @@ impl<H: Host> Table<H> {
         })
     }
 
-    /// Begins a query that does not read counters. The caller may be pinned.
+    /// Begins a query that does not read values. The caller may be pinned.
     pub(crate) fn begin_of_keys(&self) -> Result<Option<TableReadPoint<H>>, Error> {
         self.begin_prepared(&mut || Ok(false))
     }

@@ -165,7 +165,7 @@ impl<H: Host> Table<H> {
     /// Selects whether the table stores further objects in less memory, if possible. Compressed
     /// objects take longer to write, and to read.
     ///
-    /// Objects with a counter that changes in place (see
+    /// Objects with a counter (see
     /// [`update_one_counter`](Table::update_one_counter)) are never compressed.
     #[must_use]
     pub fn compressed(mut self, compressed: bool) -> Self {

@@ -75,19 +75,13 @@ impl<H: Host> Table<H> {
             }
             _ => None,
         };
-        if let Some((index, word)) = in_place
-            && self.changes_in_place()
+        if let Some(default) = default {
+            self.check_object(default)?;
+        }
+        if let Some(element) = in_place
+            && self.replace_in_place(key, element, work)?
         {
-            if let Some(default) = default {
-                self.check_object(default)?;
-            }
-            let guard = ats_sync::pin();
-            self.make_key(key, work)?;
-            let cell = self.cell_at(&work.key, index, &guard);
-            if cell.is_some_and(|cell| cell.replace(word)) {
-                work.tidy_key();
-                return Ok(true);
-            }
+            return Ok(true);
         }
         let mut found = false;
         let last = changes.iter().map(|(index, _)| *index).max();

@@ -109,8 +109,7 @@ impl<H: Host> Table<H> {
                 taken = Err(Error::TooLarge);
                 return bag::keep();
             }
-            // The caller gets the object as of its removal, so the counter must not change any
-            // more.
+            // The caller gets the object as of its removal, so the cell must not change any more.
             cell::stop(record).for_ever();
             taken = Ok(Some(found));
             bag::remove()
@@ -171,8 +170,7 @@ impl<H: Host> Table<H> {
                 taken = Err(Error::TooLarge);
                 return bag::keep();
             }
-            // The caller gets the object as of its removal, so the counter must not change any
-            // more.
+            // The caller gets the object as of its removal, so the cell must not change any more.
             cell::stop(record).for_ever();
             taken = Ok(Some(Taken { found, of_key }));
             if is_bag {

@@ -12,9 +12,14 @@ use ats_term::image::{Host, HostTerm};
 pub(crate) const WORDS_MOST: usize = 32;
 
 impl<H: Host> Table<H> {
-    /// Returns the cell of the object of a key, if it has one and it may be changed.
+    /// Returns the cell of the object of a key, if this element is one and it may be changed.
     #[inline]
-    fn cell_of<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<Cell<'g>> {
+    pub(crate) fn cell_at<'g>(
+        &'g self,
+        key: &[u8],
+        index: usize,
+        guard: &'g Guard,
+    ) -> Option<Cell<'g>> {
         if self.has_byte_store {
             return None;
         }
@@ -24,18 +29,28 @@ impl<H: Host> Table<H> {
             return None;
         }
         // Reading memory does not fail.
-        Cell::of(store.get_again(key, guard).ok()??)
+        let record = store.get_again(key, guard).ok()??;
+        Cell::of(record).filter(|cell| cell.index == index)
     }
 
-    /// Returns the cell of the object of a key, if this element is one and it may be changed.
+    /// Replaces an element of the object of a key by an immediate term, if the element is a cell
+    /// that may be changed. Returns `false`, and changes nothing, otherwise.
     #[inline]
-    pub(crate) fn cell_at<'g>(
-        &'g self,
-        key: &[u8],
-        index: usize,
-        guard: &'g Guard,
-    ) -> Option<Cell<'g>> {
-        self.cell_of(key, guard).filter(|cell| cell.index == index)
+    pub(crate) fn replace_in_place<T: HostTerm<Host = H>>(
+        &self,
+        key: T,
+        (index, word): (usize, u64),
+        work: &mut Room<T>,
+    ) -> Result<bool, Error> {
+        if !self.changes_in_place() {
+            return Ok(false);
+        }
+        let guard = ats_sync::pin();
+        self.make_key(key, work)?;
+        let cell = self.cell_at(&work.key, index, &guard);
+        let is_done = cell.is_some_and(|cell| cell.replace(word));
+        work.tidy_key();
+        Ok(is_done)
     }
 
     /// Returns `true` if objects of this table can have cells. Others are packed, or bytes.

@@ -180,7 +180,7 @@ impl<H: Host> Table<H> {
 
     /// Merges the operand, which follows the key in `work.second`, into the object of the key
     /// without the lock, and replaces the object if it is still the same. Returns `None` if the
-    /// object has changed, if the key is missing, or if the object has a counter, which needs the
+    /// object has changed, if the key is missing, or if the object has a cell, which needs the
     /// lock.
     fn merge_and_exchange<T: HostTerm<Host = H>, R>(
         &self,
@@ -203,7 +203,7 @@ impl<H: Host> Table<H> {
             Ok(seen) => seen?,
             Err(error) => return Some(Err(error)),
         };
-        // A counter changes in place unless it is stopped, which needs the lock.
+        // A cell changes in place unless it is stopped, which needs the lock.
         if cell::Cell::of(seen).is_some() {
             return None;
         }
@@ -224,7 +224,7 @@ impl<H: Host> Table<H> {
             return Some(result);
         }
         // The guard ensures that no other record gets the address of this one, and a record without
-        // a counter never changes: so the same address means the same object.
+        // a cell never changes: so the same address means the same object.
         let mut is_same = false;
         let exchanged = store.update(key, guard, &mut |current| {
             is_same = current.is_some_and(|current| std::ptr::eq(current, seen));
@@ -260,8 +260,8 @@ impl<H: Host> Table<H> {
             Merge::Simple(Simple::Max) => |a, b| Some(a.max(b)),
             _ => return None,
         };
-        let counter = self.cell_at(key, index, guard)?;
-        counter.update(|value| change(value, operand))
+        let cell = self.cell_at(key, index, guard)?;
+        cell.update(|value| change(value, operand))
     }
 
     /// Merges the operand, which follows the key in `work.second`.
@@ -416,7 +416,7 @@ impl<H: Host> Making<'_, H> {
         if self.under_lock && lock_budget::is_long(current) {
             return Err(Error::TooLarge);
         }
-        // The counter is restarted on drop if the object stays.
+        // The cell is restarted on drop if the object stays.
         let stopped = cell::stop(current);
         let object = LookupResult::new(current).first(unpacked);
         let result = self.merge_onto_object(object, pair, false, builder, made, read);

@@ -2,8 +2,8 @@
 //!
 //! A query runs without locks, so the objects it finds are only candidates. The program runs a
 //! second time for each candidate, under the lock of its key, or while only the key is held if that
-//! may take long, and the object is changed there. A record never changes, except for its counter;
-//! so if the same record is still present, the program need not run again.
+//! may take long, and the object is changed there. A record never changes, except for its cell; so
+//! if the same record is still present, the program need not run again.
 //!
 //! A query of one moment finds candidates as of the moment, and changes objects that have not been
 //! written since; in a bag, objects of the key that also existed at the moment. It does not reach a

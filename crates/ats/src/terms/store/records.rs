@@ -102,8 +102,8 @@ pub(crate) trait TableRecords<H: Host>: Send + Sync {
         })
     }
 
-    /// Removes all objects of a key. A [counter](crate::terms::cell) need not be stopped:
-    /// an addition that comes too late counts as done before.
+    /// Removes all objects of a key. A [cell](crate::terms::cell) need not be stopped: a change
+    /// that comes too late counts as done before.
     #[inline]
     fn remove(&self, key: &[u8], guard: &Guard) -> Result<(), Error> {
         self.update_by(key, None, guard, &mut |current| match current {
