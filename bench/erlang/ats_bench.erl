@@ -296,7 +296,8 @@ fill(Side, #place{type = Type, keys = Kind, set = Set, count = Count}, Filling) 
                               [Type, Set, ats_bench_keys:name(Kind), ats_bench_sides:name(Side)]),
     Loops = ats_bench_sides:loops(Side),
     Table = ats_bench_sides:new(Side, Type),
-    Insert = fun(N) -> Loops:insert(Table, ats_bench_keys:object(Kind, N)) end,
+    Value = ats_bench_keys:value(Kind),
+    Insert = fun(N) -> Loops:insert(Table, {ats_bench_keys:key(Kind, N), Value}) end,
     ok = ats_bench_run:in_process(
         fun() -> lists:foreach(Insert, ats_bench_keys:numbers(Filling, Count)) end),
     Table.
@@ -304,7 +305,7 @@ fill(Side, #place{type = Type, keys = Kind, set = Set, count = Count}, Filling) 
 measure_workload(#workload{work = Work} = Workload, Place, Span, Tables,
                  #options{processes = Processes, run_ms = RunMs} = Options) ->
     Rounds = [maps:from_list([measure_side(Workload, Place, Span, SideTable, P, Round, Options)
-                              || P <- Processes, SideTable <- turned(Round, Tables)])
+                              || P <- Processes, SideTable <- ats_bench_sides:turned(Round, Tables)])
               || Round <- lists:seq(1, Options#options.rounds)],
     Idle = lists:max([ats_bench_run:rate({ats_bench_idle, none}, Work, Span, [Seed], RunMs)
                       || Seed <- [1, 2, 3]]),
@@ -321,11 +322,6 @@ measure_side(Workload, Place, Span, {Side, Table}, P, Round, Options) ->
     Rate = ats_bench_run:rate({ats_bench_sides:loops(Side), Table}, Workload#workload.work, Span,
                               Seeds, Options#options.run_ms),
     {{ats_bench_sides:name(Side), P}, Rate}.
-
-%% Every round begins with another side, so that none always comes after the same.
-turned(Round, Sides) ->
-    {Before, After} = lists:split(Round rem length(Sides), Sides),
-    After ++ Before.
 
 %%--------------------------------------------------------------------------------------------
 %% Ascending inserts
@@ -351,7 +347,8 @@ measure_ascending(Where, Count, Options) ->
                                           progress(Name, P, Round, Options, Side),
                                           {{ats_bench_sides:name(Side), P},
                                            insert_ascending(Where, Side, P, Count)}
-                                      end || P <- Processes, Side <- turned(Round, Sides)])
+                                      end || P <- Processes,
+                                             Side <- ats_bench_sides:turned(Round, Sides)])
                       || Round <- lists:seq(1, Options#options.rounds)],
             Labels = #{name => Name, field => ets, keys => ats_bench_keys:name(integers),
                        set => new, type => ordered_set, loop_ns => null},
@@ -406,7 +403,7 @@ measure_one_key(Type, Count, Sides, Options) ->
                                           progress(Title, 1, Round, Options, Side),
                                           {{ats_bench_sides:name(Side), 1},
                                            fill_and_empty(Side, Type, Orders)}
-                                      end || Side <- turned(Round, Sides)])
+                                      end || Side <- ats_bench_sides:turned(Round, Sides)])
                       || Round <- lists:seq(1, Options#options.rounds)],
             Labels = #{name => Name, field => ets, keys => ats_bench_keys:name(integers),
                        set => new, type => Type, loop_ns => null},
@@ -446,7 +443,8 @@ measure_small_tables(Type, #options{processes = Processes, run_ms = RunMs} = Opt
                                           progress(Title, P, Round, Options, Side),
                                           {{ats_bench_sides:name(Side), P},
                                            small_tables(Side, Type, P, RunMs)}
-                                      end || P <- Processes, Side <- turned(Round, Sides)])
+                                      end || P <- Processes,
+                                             Side <- ats_bench_sides:turned(Round, Sides)])
                       || Round <- lists:seq(1, Options#options.rounds)],
             Labels = #{name => Name, field => ets, keys => ats_bench_keys:name(integers),
                        set => new, type => Type, loop_ns => null},

@@ -158,7 +158,7 @@ random_key(Key) ->
 %% Runs all modules in each round, beginning with another one each time.
 beside_others(#options{rounds = Rounds, objects = Objects}, Directory) ->
     Modules = [dets, dats | [bitcask || code:which(bitcask) =/= non_existing]],
-    Measured = [beside_others(Objects, turned(Round, Modules),
+    Measured = [beside_others(Objects, ats_bench_sides:turned(Round, Modules),
                               filename:join(Directory, integer_to_list(Round)))
                 || Round <- lists:seq(1, Rounds)],
     Names = [Name || {Name, _} <- hd(Measured)],
@@ -166,10 +166,6 @@ beside_others(#options{rounds = Rounds, objects = Objects}, Directory) ->
                                 || Round <- Measured]) || Name <- Names],
     print(Objects, Modules, Rows),
     Rows.
-
-turned(Round, Modules) ->
-    {Before, After} = lists:split(Round rem length(Modules), Modules),
-    After ++ Before.
 
 row(Name, Modules, Rounds) ->
     Sides = [M || M <- Modules, lists:all(fun(Round) -> is_map_key(M, Round) end, Rounds)],

@@ -6,7 +6,7 @@
 -module(ats_bench_keys).
 
 -export([short_kinds/0, long_kinds/1, valued_kinds/0, sets/0, small_sets/0, name/1]).
--export([key/2, object/2, numbers/2, shuffled/2]).
+-export([key/2, value/1, numbers/2, shuffled/2]).
 -export([prepare/1, forget/1, drawn/1]).
 
 -export_type([kind/0, set/0, filling/0, span/0, drawn/0]).
@@ -65,9 +65,13 @@ values() ->
      {"a pid", whereis(init)},
      {"a fun", fun() -> Numbers end}].
 
-value(Name) ->
+%% @doc Returns the value that the objects of a table have at first.
+-spec value(kind()) -> term().
+value({valued, Name}) ->
     {Name, Value} = lists:keyfind(Name, 1, values()),
-    Value.
+    Value;
+value(_) ->
+    0.
 
 %% @doc Returns the name of a kind in a row of the results.
 -spec name(kind()) -> string().
@@ -105,11 +109,6 @@ key(atoms, N) ->
     list_to_atom("key_" ++ integer_to_list(N));
 key(tagged, N) ->
     {tag(N), N band 16#1ffff}.
-
-%% @doc Returns the object of a number.
--spec object(kind(), non_neg_integer()) -> tuple().
-object({valued, Name} = Kind, N) -> {key(Kind, N), value(Name)};
-object(Kind, N) -> {key(Kind, N), 0}.
 
 tag(N) ->
     element(1 + (N bsr 17) rem 8, {access, basket, customer, delivery, event, grant, item, job}).
@@ -174,8 +173,8 @@ forget(Span) ->
 -spec drawn(span()) -> drawn().
 drawn({integers, _, _} = Span) ->
     Span;
-drawn({{valued, Name}, 0, Count}) ->
-    {valued, Count, value(Name)};
+drawn({{valued, _} = Kind, 0, Count}) ->
+    {valued, Count, value(Kind)};
 drawn({Kind, 0, Count} = Span) ->
     case persistent_term:get({?MODULE, Span}, none) of
         none -> {built, Kind, Count};

@@ -130,12 +130,9 @@ has(_, _) -> true.
 
 measure_row(#row{sides = Sides} = Row, Machines, #options{rounds = Count, clock = Clock}) ->
     Rounds = [maps:from_list([{Side, run(Row, Side, Machines, {Clock, Round})}
-                              || Side <- turned(Round, Sides)]) || Round <- lists:seq(1, Count)],
+                              || Side <- ats_bench_sides:turned(Round, Sides)])
+              || Round <- lists:seq(1, Count)],
     [print(found(Row, Suffix, Rounds)) || Suffix <- maps:keys(maps:get("ats", hd(Rounds)))].
-
-turned(Round, Sides) ->
-    {Before, After} = lists:split(Round rem length(Sides), Sides),
-    After ++ Before.
 
 run(#row{call = {calls, Arguments}}, "ets", Machines, {Clock, Round}) ->
     [Type | Rest] = Arguments(Round),

@@ -26,17 +26,12 @@ measure(Program, Processes, Rounds, RunMs) ->
                                                            [title(Program), P, Round, Rounds]),
                                  {{ats_bench_sides:name(Side), P},
                                   rate(Program, Side, P, Round, RunMs)}
-                             end || P <- Processes, Side <- turned(Round, Sides)])
+                             end || P <- Processes, Side <- ats_bench_sides:turned(Round, Sides)])
              || Round <- lists:seq(1, Rounds)],
     Labels = #{name => lists:flatten(name(Program)), field => programs, keys => "Term", set => new,
                type => set, loop_ns => null},
     ats_bench_report:workload_rows(Labels, [ats_bench_sides:name(S) || S <- Sides], Processes,
                                    Found).
-
-%% Every round begins with another side.
-turned(Round, Sides) ->
-    {Before, After} = lists:split(Round rem length(Sides), Sides),
-    After ++ Before.
 
 %% Steps a second. Each run has new tables.
 rate(Program, Side, P, Round, RunMs) ->

@@ -1,10 +1,9 @@
 %% Ten everyday programs, compiled once for each side.
 %%
 %% A module defines TABLES as `ats' or `ets' and includes this file, so each table call is a direct
-%% call of a known function, as in a user's program. A program is three clauses: `open' makes and
-%% fills its tables, of which the first is what it is about; `step' does one piece of work with a
-%% random number of 32 bits, which several processes do at the same time; `types' tells the types
-%% of its tables.
+%% call of a known function, as in a user's program. A program has clauses of three functions:
+%% `types' tells the types of its tables, `fill' fills them, and `step' does one piece of work with
+%% a random number of 32 bits, which several processes do at the same time.
 
 -export([programs/0, open/2, close/1, run/4]).
 
@@ -99,7 +98,7 @@ step(rate_limiter, [Requests], Random) ->
     Random rem 1000 =:= 0
         andalso ?TABLES:match_delete(Requests, {{'_', (Window + 2) rem 4}, '_'}),
     Count < 100;
-%% Nine of ten calls look for the process of a name. The others give the name to another one.
+%% Fifteen of 16 calls look for the process of a name. The others give the name to another one.
 step(registry, [Names, Pids], Random) ->
     Number = Random rem ?USERS,
     case Random band 16#f0000000 of

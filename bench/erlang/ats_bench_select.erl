@@ -133,16 +133,11 @@ remove({Module, Table}) -> ok = Module:close(Table).
 measure_row({Name, Type, _, Call}, Tables, Rounds, RunMs) ->
     ats_bench_report:progress("select: ~ts, ~s", [Name, Type]),
     Results = [maps:from_list([{{atom_to_list(Module), 1}, rate(Module, Table, Call, RunMs)}
-                               || {Module, Table} <- turned(Round, Tables)])
+                               || {Module, Table} <- ats_bench_sides:turned(Round, Tables)])
                || Round <- lists:seq(1, Rounds)],
     Labels = #{name => Name, field => select, keys => "Term", set => new, type => Type,
                loop_ns => null},
     ats_bench_report:workload_rows(Labels, [atom_to_list(M) || {M, _} <- Tables], [1], Results).
-
-%% Every round begins with another side.
-turned(Round, Tables) ->
-    {Before, After} = lists:split(Round rem length(Tables), Tables),
-    After ++ Before.
 
 filled(Module, Type, {Kind, Count} = Objects, _) when Module =:= ats; Module =:= ets ->
     Table = Module:new(benchmark, [Type, public | [{keypos, #record.id} || Kind =:= records]]),

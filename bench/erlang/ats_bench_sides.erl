@@ -2,7 +2,7 @@
 %% @doc The tables that are compared: in each field `ats' with default options first, then others.
 -module(ats_bench_sides).
 
--export([fields/0, sides/2, new/2, loops/1, options/1, name/1]).
+-export([fields/0, sides/2, turned/2, new/2, loops/1, options/1, name/1]).
 
 -export_type([field/0, side/0]).
 
@@ -43,6 +43,13 @@ stores(ordered_set) -> [lock_free_tree, skip_list, btree];
 stores(_) -> [hash_map, btree].
 
 ets(Name, Options) -> {Name, ats_bench_ets, Options}.
+
+%% @doc Returns the sides in the order of a round. Each round begins with another one, so none
+%% always comes after the same.
+-spec turned(Round :: non_neg_integer(), [Side, ...]) -> [Side, ...].
+turned(Round, Sides) ->
+    {Before, After} = lists:split(Round rem length(Sides), Sides),
+    After ++ Before.
 
 %% @doc Makes a table of a side.
 -spec new(side(), ats:table_type()) -> ats_bench:table().
