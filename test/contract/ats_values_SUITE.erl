@@ -19,6 +19,7 @@
     small_binaries_do_not_pin_large_ones/1,
     deep_terms/1,
     wide_terms/1,
+    maps_of_the_same_keys/1,
     results_are_independent/1
 ]).
 %% Called in another machine.
@@ -44,6 +45,7 @@ all() ->
         small_binaries_do_not_pin_large_ones,
         deep_terms,
         wide_terms,
+        maps_of_the_same_keys,
         results_are_independent
     ].
 
@@ -452,6 +454,71 @@ wide_terms(_) ->
         end,
         [set, ordered_set, bag]
     ).
+
+%% A thread remembers the layouts of maps whose keys it has met. Maps of all sizes come and go
+%% with the same keys, made in different orders, and with other keys in between.
+maps_of_the_same_keys(_) ->
+    M = ats_oracle:subject(),
+    Values = list_to_tuple(terms()),
+    Keys = [
+        lists:sublist(All, Size)
+     || Size <- [0, 3, 4, 5, 32, 33, 100, 256, 257],
+        All <- [integers(300), atoms(300), mixed(300)]
+    ],
+    %% Some sets of keys are met again at once, others after all the others.
+    Rounds = Keys ++ [K || Set <- Keys, K <- [Set, Set]] ++ Keys,
+    lists:foreach(
+        fun(Options) ->
+            T = M:new(values, Options),
+            lists:foreach(
+                fun({N, Set}) ->
+                    Pairs = [
+                        {K, element((N + I) rem tuple_size(Values) + 1, Values)}
+                     || {I, K} <- lists:enumerate(Set)
+                    ],
+                    Map = maps:from_list(Pairs),
+                    Object = {N, Map, [Map, {Map}]},
+                    true = M:insert(T, Object),
+                    assert_same(Object, M:lookup(T, N)),
+                    erlang:garbage_collect(),
+                    [{N, Found, [Found2, {Found3}]}] = Results = M:lookup(T, N),
+                    erlang:garbage_collect(),
+                    [?assert(same(Map, F)) || F <- [Found, Found2, Found3]],
+                    %% The VM takes it for one of its own.
+                    [?assertEqual(V, maps:get(K, Found)) || {K, V} <- Pairs],
+                    ?assertEqual(Map#{more => 1}, Found#{more => 1}),
+                    ?assertEqual(maps:without(Set, Map), maps:without(Set, Found)),
+                    ?assertEqual(erlang:phash2(Map), erlang:phash2(Found)),
+                    ?assertEqual(Results, binary_to_term(term_to_binary(Results))),
+                    %% The same map has the same image, in whatever order it was made.
+                    Other = lists:foldl(
+                        fun({K, V}, A) -> A#{K => V} end, #{}, lists:reverse(Pairs)
+                    ),
+                    true = M:delete_object(T, {N, Other, [Other, {Other}]}),
+                    ?assertEqual([], M:lookup(T, N))
+                end,
+                lists:enumerate(Rounds)
+            ),
+            M:delete(T)
+        end,
+        [[set], [bag, compressed]]
+    ).
+
+integers(N) -> [I * 7 - 300 || I <- lists:seq(1, N)].
+
+atoms(N) -> [list_to_atom("key_" ++ integer_to_list(I)) || I <- lists:seq(1, N)].
+
+mixed(N) ->
+    Atoms = list_to_tuple(atoms(N)),
+    [
+        case I rem 5 of
+            0 -> <<I:32>>;
+            1 -> I * 1.5;
+            2 -> [I];
+            _ -> element(I, Atoms)
+        end
+     || I <- lists:seq(1, N)
+    ].
 
 %% A result is the caller's own: it outlives the object, the table and the next insert.
 results_are_independent(_) ->

@@ -6,7 +6,12 @@
 //! float      header, bits
 //! binary     header (number of words), size, bytes padded to whole words; of at most 64 bytes
 //! map        header, number of keys, tuple of the keys, values; of at most 32 keys
+//! larger map header (type 2 or 3), number of keys, children
+//! node       header (type 1), children: nodes, and cells of a key and its value
 //! ```
+//!
+//! In the header of a larger map or a node, bits 6 and 7 are the type, and bits 16 to 31 have a one
+//! for each child. A header of type 2 stands before 16 children.
 //!
 //! The functions of the VM give the same, at the price of a call for each term. So [`load`]
 //! compares some terms with the layout that is expected here. What a VM has in another layout is
@@ -27,7 +32,7 @@ const KIND: Word = (1 << HEADER_BITS) - 1;
 /// Largest number of bytes of a binary that is on the heap.
 const BINARY_MOST: usize = 64;
 /// Largest number of keys of a map in one piece.
-const MAP_MOST: usize = 32;
+pub const MAP_MOST: usize = 32;
 
 /// `true` if this VM has tuples and cells as expected, which [`load`] finds out.
 static ARE_TUPLES_KNOWN: AtomicBool = AtomicBool::new(false);
@@ -40,6 +45,8 @@ struct Layouts {
     binary: Option<BinaryLayout>,
     /// Header of a map.
     map: Option<Word>,
+    /// The same, if larger maps have the expected layout.
+    tree: Option<Word>,
 }
 
 /// The layout of binaries on the heap.
@@ -58,11 +65,13 @@ static LAYOUTS: OnceLock<Layouts> = OnceLock::new();
 pub fn load(env: Env<'_>) {
     let are_tuples_known = are_tuples_known(env);
     ARE_TUPLES_KNOWN.store(are_tuples_known, Ordering::Relaxed);
+    let map = map_header(env).filter(|_| are_tuples_known);
     // A library that is loaded again finds the same VM.
     let _ = LAYOUTS.set(Layouts {
         float: float_header(env),
         binary: binary_layout(env),
-        map: map_header(env).filter(|_| are_tuples_known),
+        map,
+        tree: map.filter(|&map| are_trees_known(env, map)),
     });
 }
 
@@ -70,7 +79,7 @@ pub fn load(env: Env<'_>) {
 #[cfg(feature = "test-nifs")]
 pub fn are_layouts_known() -> bool {
     let others = LAYOUTS.get().is_some_and(|layouts| {
-        layouts.float.is_some() && layouts.binary.is_some() && layouts.map.is_some()
+        layouts.float.is_some() && layouts.binary.is_some() && layouts.tree.is_some()
     });
     ARE_TUPLES_KNOWN.load(Ordering::Relaxed) && others
 }
@@ -161,6 +170,24 @@ fn map_header(env: Env<'_>) -> Option<Word> {
     (larger[0] != found && found & KIND != TUPLE).then_some(found)
 }
 
+/// Returns `true` if larger maps are trees as expected; `map` is the header of small ones.
+fn are_trees_known(env: Env<'_>, map: Word) -> bool {
+    [MAP_MOST as i64 + 1, 48, 300, 5000].into_iter().all(|len| {
+        let parts = integers(env, len);
+        let values: Vec<_> = parts.iter().rev().copied().collect();
+        let mut found = Vec::new();
+        let read = env.map(&parts, &values).is_some_and(|tree| {
+            read_tree(tree, map, |key, value| found.push((key.raw(), value.raw()))).is_some()
+        });
+        let mut expected: Vec<_> = (parts.iter().zip(&values))
+            .map(|(key, value)| (key.raw(), value.raw()))
+            .collect();
+        expected.sort_unstable();
+        found.sort_unstable();
+        read && found == expected
+    })
+}
+
 /// Returns the value that all have.
 fn same<T: PartialEq>(mut found: impl Iterator<Item = Option<T>>) -> Option<T> {
     let first = found.next()??;
@@ -208,6 +235,26 @@ pub fn binary(word: VmWord<'_>) -> Option<&[u8]> {
 #[inline]
 pub fn map(word: VmWord<'_>) -> Option<(&[VmWord<'_>], &[VmWord<'_>])> {
     read_map(word, LAYOUTS.get()?.map?)
+}
+
+/// Visits the keys and the values of a map of more keys than [`map`] reads, in the order of the VM.
+/// Returns `None` for another term, and on a VM with another layout; then some may have been
+/// visited. O(number of keys).
+pub fn map_tree<'e>(word: VmWord<'e>, pair: impl FnMut(VmWord<'e>, VmWord<'e>)) -> Option<()> {
+    read_tree(word, LAYOUTS.get()?.tree?, pair)
+}
+
+/// Returns the number of keys of such a map. `None` for another term, and on a VM with another
+/// layout.
+pub fn map_tree_len(word: VmWord<'_>) -> Option<usize> {
+    let (head, _) = map_node(word)?;
+    head.get(1).map(|&len| len as usize)
+}
+
+/// Returns the words before the children of a node of such a map, and the children: nodes, and
+/// cells of a key and its value. `None` for another term, and on a VM with another layout.
+pub fn map_node(word: VmWord<'_>) -> Option<(&[Word], &[VmWord<'_>])> {
+    read_node(word, LAYOUTS.get()?.tree?)
 }
 
 /// Returns the address of a term that has this tag. A third bit tells literals from other terms
@@ -299,4 +346,53 @@ fn read_map(word: VmWord<'_>, map: Word) -> Option<(&[VmWord<'_>], &[VmWord<'_>]
     Some((keys, unsafe {
         std::slice::from_raw_parts(words.add(3).cast(), len)
     }))
+}
+
+fn read_tree<'e>(
+    root: VmWord<'e>,
+    map: Word,
+    mut pair: impl FnMut(VmWord<'e>, VmWord<'e>),
+) -> Option<()> {
+    let (head, _) = read_node(root, map)?;
+    let expected = *head.get(1)?;
+    let (mut nodes, mut found) = (vec![root], 0);
+    while let Some(node) = nodes.pop() {
+        let (_, children) = read_node(node, map)?;
+        for &child in children {
+            match read_cell(child) {
+                Some((key, value)) => {
+                    pair(key, value);
+                    found += 1;
+                }
+                None => nodes.push(child),
+            }
+        }
+    }
+    (found == expected).then_some(())
+}
+
+/// Reads a node of a map that is a tree; `map` is the header of small maps.
+#[inline]
+fn read_node(word: VmWord<'_>, map: Word) -> Option<(&[Word], &[VmWord<'_>])> {
+    let [header] = read_words(word)?;
+    if header & KIND != map & KIND {
+        return None;
+    }
+    let counted = (header >> 16 & 0xFFFF).count_ones() as usize;
+    let (head, children) = match header >> HEADER_BITS & 0b11 {
+        1 => (1, counted),
+        2 => (2, 16),
+        3 => (2, counted),
+        _ => return None,
+    };
+    let words = address(word, BOXED_TAG)?;
+    // SAFETY: the header of a node says how many children follow it, behind the number of keys in
+    // that of the root. Each child is a term that is valid as long as the map (ENV-2), and `VmWord`
+    // is transparent.
+    Some(unsafe {
+        (
+            std::slice::from_raw_parts(words, head),
+            std::slice::from_raw_parts(words.add(head).cast(), children),
+        )
+    })
 }

@@ -53,6 +53,7 @@ pub mod heap;
 pub mod ident;
 pub mod lifetime;
 pub mod load;
+pub mod map_layout;
 pub mod names;
 pub mod opaque;
 pub mod otp_release;

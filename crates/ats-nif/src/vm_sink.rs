@@ -2,6 +2,7 @@
 
 use crate::env::{Env, VmWord};
 use crate::etf;
+use crate::map_layout;
 use crate::vm_host::{self, VmHost};
 use ats_term::image::{self, HostBox, HostSink, ImageRef, Object, Scratch};
 use ats_term::term_ref::TermSink;
@@ -81,7 +82,7 @@ impl<'e> TermSink for VmSink<'e> {
     }
 
     fn map(&mut self, keys: &[VmWord<'e>], values: &[VmWord<'e>]) -> VmWord<'e> {
-        self.env.map(keys, values).expect("distinct keys")
+        map_layout::make(self.env, keys, values)
     }
 }
 

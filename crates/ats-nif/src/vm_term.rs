@@ -12,6 +12,7 @@ use crate::big;
 use crate::env::{Env, VmWord};
 use crate::etf::{self, Etf};
 use crate::heap;
+use crate::map_layout;
 use crate::sys::{self, Word};
 use crate::tags::{CONS_TAG, IMMEDIATE_TAG, NIL, OTHER_TAG, PID_TAG, PORT_TAG, SMALL_TAG};
 use crate::{ident, opaque, reference};
@@ -373,12 +374,12 @@ impl TermRef for VmTerm<'_> {
     }
 
     fn map_pairs(self, out: &mut Vec<(Self, Self)>) {
-        if let Some((keys, values)) = heap::map(self.word) {
-            let pairs = keys.iter().zip(values);
-            let of = |word| VmTerm::of(self.env, word);
-            out.extend(pairs.map(|(&key, &value)| (of(key), of(value))));
+        let start = out.len();
+        let pair = |key, value| out.push((self.with(key), self.with(value)));
+        if map_layout::read(self.word, pair) {
             return;
         }
+        out.truncate(start);
         let mut pairs = MapIter::new(self);
         while let Some(pair) = pairs.next() {
             out.push(pair);
