@@ -284,9 +284,10 @@ info(Table) ->
 %%
 %% `binary' lists the binaries that the objects share with others, an element
 %% `{Identifier, Bytes, References}' for each time that an object refers to one, as
-%% `process_info(Pid, binary)' does for a process. Binaries of up to a kilobyte are not shared but
-%% copied, so they are not listed. The table is read by a process of its own, in O(size); objects
-%% that come or go meanwhile may be counted.
+%% `process_info(Pid, binary)' does for a process. Binaries of up to 64 bytes are not shared but
+%% copied, so they are not listed; the same holds for parts of larger binaries of up to a kilobyte,
+%% and since Erlang/OTP 27 for all of up to a kilobyte. The table is read by a process of its own,
+%% in O(size); objects that come or go meanwhile may be counted.
 %%
 %% `stats' tells how a table has adapted to contention since it was created or all its objects were
 %% deleted, as a map of integers.

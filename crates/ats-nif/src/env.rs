@@ -207,6 +207,16 @@ impl<'e> Env<'e> {
         self.wrap(word)
     }
 
+    /// Builds a binary that refers to `len` bytes of another one.
+    ///
+    /// # Safety
+    /// The other term must be a binary that has these bytes.
+    pub unsafe fn part_of_binary(self, binary: VmWord<'_>, start: usize, len: usize) -> VmWord<'e> {
+        // SAFETY: the term is valid (ENV-2), and the caller promises that it is a binary that has
+        // these bytes.
+        self.wrap(unsafe { sys::enif_make_sub_binary(self.raw, binary.word, start, len) })
+    }
+
     /// Builds a map; returns `None` if a key occurs twice. O(n log n).
     pub fn map(self, keys: &[VmWord<'_>], values: &[VmWord<'_>]) -> Option<VmWord<'e>> {
         assert_eq!(keys.len(), values.len());

@@ -6,6 +6,7 @@
 //! float      header, bits
 //! binary     header (number of words), size, bytes padded to whole words; of at most 64 bytes
 //! map        header, number of keys, tuple of the keys, values; of at most 32 keys
+//! counted    header, size, link, address of the binary, address of the bytes, flags
 //! larger map header (type 2 or 3), number of keys, children
 //! node       header (type 1), children: nodes, and cells of a key and its value
 //! ```
@@ -20,6 +21,8 @@
 use crate::env::{Env, VmWord};
 use crate::sys::Word;
 use crate::tags::{BOXED_TAG, CONS_TAG};
+use crate::vm_term::VmTerm;
+use std::ffi::c_void;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -31,6 +34,8 @@ const HEADER_BITS: u32 = 6;
 const KIND: Word = (1 << HEADER_BITS) - 1;
 /// Largest number of bytes of a binary that is on the heap.
 const BINARY_MOST: usize = 64;
+/// Number of words of a term that refers to a counted binary.
+pub const COUNTED_WORDS: usize = 6;
 /// Largest number of keys of a map in one piece.
 pub const MAP_MOST: usize = 32;
 
@@ -43,6 +48,8 @@ struct Layouts {
     /// Header of a float.
     float: Option<Word>,
     binary: Option<BinaryLayout>,
+    /// Header of a term that refers to a counted binary.
+    counted: Option<Word>,
     /// Header of a map.
     map: Option<Word>,
     /// The same, if larger maps have the expected layout.
@@ -70,6 +77,7 @@ pub fn load(env: Env<'_>) {
     let _ = LAYOUTS.set(Layouts {
         float: float_header(env),
         binary: binary_layout(env),
+        counted: counted_header(env),
         map,
         tree: map.filter(|&map| are_trees_known(env, map)),
     });
@@ -154,6 +162,34 @@ fn binary_layout(env: Env<'_>) -> Option<BinaryLayout> {
     (longer[0] & KIND != found.kind).then_some(found)
 }
 
+/// Returns the header of terms that refer to the whole of a counted binary.
+fn counted_header(env: Env<'_>) -> Option<Word> {
+    let header = |len: usize| {
+        let binary = env.binary(&vec![7; len]);
+        let bytes = VmTerm::of(env, binary).as_bytes()?.as_ptr().addr() as Word;
+        let [header] = read_words(binary)?;
+        if header >> HEADER_BITS != COUNTED_WORDS as Word - 1 {
+            return None;
+        }
+        let words = address(binary, BOXED_TAG)?.cast::<[Word; COUNTED_WORDS]>();
+        // SAFETY: the header says how many words follow it, and the term is valid (ENV-2).
+        let [_, size, _, whole, data, flags] = unsafe { words.read() };
+        // The bytes follow the head of the binary.
+        let is_so = (size, data, flags) == (len as Word, bytes, 0)
+            && (1..=64).contains(&data.wrapping_sub(whole));
+        is_so.then_some(header)
+    };
+    let found = same(
+        [BINARY_MOST + 1, 100, 1000, 100_000]
+            .into_iter()
+            .map(header),
+    )?;
+    // A part of a binary is another kind of term.
+    // SAFETY: the binary has 300 bytes.
+    let part = unsafe { env.part_of_binary(env.binary(&[7; 300]), 1, 200) };
+    (read_words::<1>(part)? != [found]).then_some(found)
+}
+
 /// Returns the header that all small maps have.
 fn map_header(env: Env<'_>) -> Option<Word> {
     let parts = integers(env, MAP_MOST as i64 + 1);
@@ -228,6 +264,39 @@ pub fn float(word: VmWord<'_>) -> Option<f64> {
 #[inline]
 pub fn binary(word: VmWord<'_>) -> Option<&[u8]> {
     read_binary(word, LAYOUTS.get()?.binary?)
+}
+
+/// Returns `true` if terms of counted binaries have the expected layout.
+#[inline]
+pub fn counts_binaries() -> bool {
+    LAYOUTS
+        .get()
+        .is_some_and(|layouts| layouts.counted.is_some())
+}
+
+/// Returns `true` if the term refers to the whole of a counted binary. `false` for another term,
+/// and on a VM with another layout.
+#[inline]
+pub fn is_counted_binary(word: VmWord<'_>) -> bool {
+    let header = LAYOUTS.get().and_then(|layouts| layouts.counted);
+    header.is_some() && read_words(word).map(|[first]| first) == header
+}
+
+/// Returns the words of a term that refers to these bytes of a counted binary. Panics on a VM with
+/// another layout.
+#[inline]
+pub fn counted_binary(binary: *mut c_void, bytes: *const u8, len: usize) -> [Word; COUNTED_WORDS] {
+    let header = LAYOUTS.get().and_then(|layouts| layouts.counted);
+    let header = header.expect("the layout of counted binaries is known");
+    let address = |pointer: *const u8| pointer.expose_provenance() as Word;
+    [
+        header,
+        len as Word,
+        0,
+        address(binary.cast()),
+        address(bytes),
+        0,
+    ]
 }
 
 /// Returns the keys and the values of a map of at most 32 keys, in the order of the VM.

@@ -16,7 +16,7 @@
 //! | [`atoms`], [`ident`], [`mod@reference`] | texts of atoms; identities of pids, ports, references |
 //! | [`fun_environment`], [`opaque`] | closures, native records, and terms of unknown kinds |
 //! | [`vm_term`] | terms of the VM as the layers below see them |
-//! | [`shared_binary`], [`shared_env`], [`vm_host`] | terms that an image only refers to: large
+//! | [`counted_binary`], [`shared_binary`], [`shared_env`], [`vm_host`] | terms that an image only refers to: large
 //! binaries, closures, ... |
 //! | [`vm_sink`] | terms that the layers below build |
 //! | [`vm_codec`] | objects as bytes, for stores of bytes |
@@ -40,6 +40,7 @@
 pub mod atoms;
 pub mod big;
 pub mod call;
+pub mod counted_binary;
 pub mod disk;
 pub mod env;
 pub mod etf;

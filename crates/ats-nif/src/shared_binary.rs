@@ -1,4 +1,5 @@
-//! Large binaries, shared with the processes that use them.
+//! Large binaries, shared with the processes that use them, on a VM whose terms have an unknown
+//! layout.
 //!
 //! # Invariant
 //! - SHARED_BINARY-1. The queue of a [`SharedBinary`] holds one binary, in one piece, and never

@@ -123,7 +123,8 @@ pub struct ErlNifBinary {
     pub size: usize,
     /// The bytes.
     pub data: *mut u8,
-    ref_bin: *mut c_void,
+    /// The binary of the VM that this counts; null in a view of a term.
+    pub ref_bin: *mut c_void,
     _spare: [*mut c_void; 2],
 }
 
@@ -165,14 +166,24 @@ pub struct SysIOVec {
     pub len: usize,
 }
 
-/// The common start of an I/O vector; the rest is private to the VM.
+/// An I/O vector, with room for its parts.
 #[repr(C)]
 pub struct ErlNifIOVec {
     /// Number of parts.
     pub iovcnt: c_int,
     /// Number of bytes.
     pub size: usize,
+    /// The parts.
+    pub iov: *mut SysIOVec,
+    /// The binary of each part, which counts the vector.
+    pub ref_bins: *mut *mut c_void,
+    flags: c_int,
+    small_iov: [SysIOVec; IOVEC_SIZE],
+    small_ref_bin: [*mut c_void; IOVEC_SIZE],
 }
+
+/// Number of parts that an I/O vector has room for.
+const IOVEC_SIZE: usize = 16;
 
 /// Iterator over a map. The VM fills it; it only has to be large enough.
 #[repr(C)]
@@ -274,6 +285,8 @@ unsafe extern "C" {
         count: usize,
         out: *mut Word,
     ) -> c_int;
+    pub fn enif_make_sub_binary(env: *mut ErlNifEnv, binary: Word, pos: usize, size: usize)
+    -> Word;
     pub fn enif_make_new_binary(env: *mut ErlNifEnv, size: usize, out: *mut Word) -> *mut u8;
     pub fn enif_make_ref(env: *mut ErlNifEnv) -> Word;
     pub fn enif_make_monitor_term(env: *mut ErlNifEnv, monitor: *const ErlNifMonitor) -> Word;

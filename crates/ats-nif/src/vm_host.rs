@@ -5,7 +5,8 @@
 //! | ordinary reference of this node | its two data words | |
 //! | pid, port or reference of another node; `fun M:F/A` | external term format, padded | |
 //! | native record of terms that are no identifiers or closures | external term format, padded | |
-//! | binary above 1 KiB | pointer to a [`SharedBinary`] | yes |
+//! | binary above 64 bytes, part of one above 1 KiB | a [`Counted`] binary | yes |
+//! | the same above 1 KiB, on a VM with an unknown layout | pointer to a [`SharedBinary`] | yes |
 //! | magic reference, alias, closure; identifier without creation | pointer to a [`SharedEnv`], the term in it | yes |
 //! | other native record; term of an unknown kind | the same | yes |
 //!
@@ -19,11 +20,14 @@
 //!
 //! # Invariant
 //! - VM_HOST-1. The first word of an owning box came from `Arc::into_raw` of the type that its tag
-//!   says, and stands for one of the counts of that `Arc`.
+//!   says, and stands for one of the counts of that `Arc`; the words of a box with the tag
+//!   `COUNTED_BINARY` came from [`counted_binary::count`], and own that count.
 
 use crate::atoms;
+use crate::counted_binary::{self, Counted};
 use crate::env::{Env, OwnEnv, VmWord};
 use crate::etf::Etf;
+use crate::heap;
 use crate::ident;
 use crate::opaque::{record, with_etf_fun, with_etf_opaque};
 use crate::reference::{self, RefKind};
@@ -47,7 +51,10 @@ const ENV_FUN: HostTag = HostTag::owning(2);
 const ENV_PID: HostTag = HostTag::owning(3);
 const ENV_PORT: HostTag = HostTag::owning(4);
 const ENV_OPAQUE: HostTag = HostTag::owning(5);
+const COUNTED_BINARY: HostTag = HostTag::owning(6);
 
+/// Number of bits above which a part of a binary keeps the whole alive.
+const LONG_BITS: usize = 8 * 1024;
 /// Bytes that an identifier takes in an environment.
 const ENV_TERM_BYTES: usize = 64;
 /// Bytes charged for a resource of unknown size: so many that the epoch advances after a few dozen.
@@ -62,13 +69,16 @@ pub struct VmHost;
 unsafe impl HostTerm for VmTerm<'_> {
     type Host = VmHost;
 
+    /// The VM counts binaries that are longer than these.
+    const LARGE_BITS: usize = 8 * 64;
+
     fn write_identity(self, kind: HostKind, out: &mut Vec<u64>) -> HostTag {
         write_identity(self.word(), kind, out)
     }
 
     fn write_large_bits(self, bits: usize, out: &mut Vec<u64>) -> Option<HostTag> {
         if bits.is_multiple_of(8) {
-            write_shared_binary(self.env(), self.word(), out)
+            write_binary(self.env(), (self.word(), bits), out)
         } else {
             None
         }
@@ -111,8 +121,20 @@ fn write_opaque(term: VmWord<'_>, out: &mut Vec<u64>) -> HostTag {
     }
 }
 
-/// Appends the words of a large binary; returns `None` if it cannot be shared.
-fn write_shared_binary(env: Env<'_>, binary: VmWord<'_>, out: &mut Vec<u64>) -> Option<HostTag> {
+/// Appends the words of a binary of this number of bits above 64 bytes. Returns `None` if the bytes
+/// should be copied: a part of a binary keeps the whole alive, so a short part is not shared.
+fn write_binary(
+    env: Env<'_>,
+    (binary, bits): (VmWord<'_>, usize),
+    out: &mut Vec<u64>,
+) -> Option<HostTag> {
+    if bits <= LONG_BITS && !heap::is_counted_binary(binary) {
+        return None;
+    }
+    if let Some(words) = counted_binary::count(binary) {
+        out.extend(words);
+        return Some(COUNTED_BINARY);
+    }
     let shared = Arc::new(SharedBinary::hold(env, binary)?);
     out.push(Arc::into_raw(shared) as u64);
     Some(SHARED_BINARY)
@@ -165,9 +187,26 @@ fn shared_binary(host_box: HostBox<'_, VmHost>) -> &SharedBinary {
     unsafe { &*(host_box.words()[0] as *const SharedBinary) }
 }
 
+/// Returns the binary of a box that counts it.
+fn counted(host_box: HostBox<'_, VmHost>) -> Counted<'_> {
+    debug_assert_eq!(host_box.tag(), COUNTED_BINARY);
+    // SAFETY: the words of the box came from `count`, as the tag says (VM_HOST-1), and the box owns
+    // the count as long as it is borrowed.
+    unsafe { Counted::new(host_box.words()) }
+}
+
+/// Returns the bytes of a box of a binary.
+fn binary_bytes(host_box: HostBox<'_, VmHost>) -> &[u8] {
+    match host_box.tag() {
+        COUNTED_BINARY => counted(host_box).bytes(),
+        _ => shared_binary(host_box).bytes(),
+    }
+}
+
 /// Returns the term of a box with an environment; it lives as long as the box.
 fn env_term(host_box: HostBox<'_, VmHost>) -> VmWord<'_> {
-    debug_assert!(host_box.tag().owns() && host_box.tag() != SHARED_BINARY);
+    debug_assert!(host_box.tag().owns());
+    debug_assert!(!matches!(host_box.tag(), SHARED_BINARY | COUNTED_BINARY));
     // SAFETY: the environment is alive as long as the borrow of the box, and its terms do not move.
     unsafe { VmWord::new(host_box.words()[1]) }
 }
@@ -177,6 +216,7 @@ fn env_term(host_box: HostBox<'_, VmHost>) -> VmWord<'_> {
 pub fn make<'e>(env: Env<'e>, host_box: HostBox<'_, VmHost>) -> VmWord<'e> {
     match (host_box.tag(), host_box.words()) {
         (LOCAL_REF, &[first, second]) => reference::make(env, [first, second]),
+        (COUNTED_BINARY, _) => counted(host_box).make(env),
         (SHARED_BINARY, _) => shared_binary(host_box).make(env),
         (ENV_REF | ENV_FUN | ENV_PID | ENV_PORT | ENV_OPAQUE, _) => env.copy(env_term(host_box)),
         (_, words) => {
@@ -197,13 +237,13 @@ impl Host for VmHost {
             EXTERNAL_FUN => HostKind::ExternalFun,
             ENV_FUN => HostKind::LocalFun,
             RECORD | ENV_OPAQUE => HostKind::Opaque,
-            SHARED_BINARY => HostKind::Bits(shared_binary(host_box).bytes().len() * 8),
+            SHARED_BINARY | COUNTED_BINARY => HostKind::Bits(binary_bytes(host_box).len() * 8),
             other => unreachable!("a host box with {other:?}"),
         }
     }
 
     fn with_bits<R>(host_box: HostBox<'_, Self>, f: impl FnOnce(&[u8]) -> R) -> R {
-        f(shared_binary(host_box).bytes())
+        f(binary_bytes(host_box))
     }
 
     fn with_ident<R>(host_box: HostBox<'_, Self>, f: impl FnOnce(Ident<'_>) -> R) -> R {
@@ -246,7 +286,7 @@ impl Host for VmHost {
             return false;
         }
         match a.tag() {
-            SHARED_BINARY => shared_binary(a).bytes() == shared_binary(b).bytes(),
+            SHARED_BINARY | COUNTED_BINARY => binary_bytes(a) == binary_bytes(b),
             ENV_REF | ENV_FUN | ENV_PID | ENV_PORT | ENV_OPAQUE => {
                 env_term(a).is_identical(env_term(b))
             }
@@ -262,6 +302,9 @@ impl Host for VmHost {
     }
 
     fn retain(host_box: HostBox<'_, Self>) {
+        if host_box.tag() == COUNTED_BINARY {
+            return counted(host_box).retain();
+        }
         let pointer = host_box.words()[0];
         // SAFETY: the first word came from `Arc::into_raw` of the type that the tag says
         // (VM_HOST-1); the count of the box keeps the object alive meanwhile.
@@ -275,7 +318,8 @@ impl Host for VmHost {
 
     fn kept_bytes(host_box: HostBox<'_, Self>) -> usize {
         match host_box.tag() {
-            SHARED_BINARY => size_of::<SharedBinary>() + shared_binary(host_box).bytes().len(),
+            COUNTED_BINARY => binary_bytes(host_box).len(),
+            SHARED_BINARY => size_of::<SharedBinary>() + binary_bytes(host_box).len(),
             ENV_REF if reference::classify(env_term(host_box)) != RefKind::Magic => ENV_TERM_BYTES,
             ENV_PID | ENV_PORT => ENV_TERM_BYTES,
             // A resource of a library, an array of counters, or a closure's environment: the VM
@@ -288,12 +332,16 @@ impl Host for VmHost {
         match host_box.tag() {
             // Each write of a binary holds it again, so the binary is identified by its bytes'
             // address.
-            SHARED_BINARY => shared_binary(host_box).bytes().as_ptr().addr() as u64,
+            SHARED_BINARY | COUNTED_BINARY => binary_bytes(host_box).as_ptr().addr() as u64,
             _ => host_box.words()[0],
         }
     }
 
     unsafe fn release(host_box: HostBox<'_, Self>) {
+        if host_box.tag() == COUNTED_BINARY {
+            // SAFETY: the caller gives up the count of the box.
+            return unsafe { counted(host_box).release() };
+        }
         let pointer = host_box.words()[0];
         // SAFETY: the first word came from `Arc::into_raw` of the type that the tag says
         // (VM_HOST-1); the caller gives up the count of the box.
