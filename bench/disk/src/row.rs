@@ -130,6 +130,9 @@ rows! {
     WRITES_WRITTEN = less(Writes, "single writes: bytes written / logical", "x");
     DURABLE = more(Writes, "durable single writes", "1/s");
     DURABLE_LONGEST = less(Writes, "durable single writes: longest", "ms");
+    DURABLE_BY_2 = more(Writes, "durable single writes, 2 writers", "1/s");
+    DURABLE_BY_8 = more(Writes, "durable single writes, 8 writers", "1/s");
+    DURABLE_BY_64 = more(Writes, "durable single writes, 64 writers", "1/s");
     DURABLE_BATCHES = more(Writes, "durable batches of 1000", "rows/s");
 
     REMOVALS = more(Removals, "removals", "1/s");

@@ -162,8 +162,8 @@ impl Journal {
     }
 
     /// Writes batches, each with the sequence number of its first change and the number of its
-    /// changes. Room for more is made ahead if the journal `goes_ahead`. Returns the number of
-    /// bytes that the records take.
+    /// changes. Room for more is made ahead if the journal `goes_ahead`, and filled if the caller
+    /// syncs the batches next. Returns the number of bytes that the records take.
     ///
     /// # Errors
     /// [`Error::Io`]; then any part of them may be there, until it is
@@ -173,13 +173,14 @@ impl Journal {
         next: &NextJournal,
         directory: &dyn Directory,
         store: u128,
-        goes_ahead: bool,
+        (goes_ahead, is_synced): (bool, bool),
         batches: impl Iterator<Item = (Seq, u32, &'b [u8])>,
     ) -> Result<u64, Error> {
         let durable = self.durable;
         let number = self.number;
         let log = self.begin(next, directory, store)?;
         log.set_ahead(goes_ahead);
+        log.set_synced(is_synced);
         for (first_seq, changes, encoded) in batches {
             log.append(&[&prefix(first_seq, changes), encoded], durable);
         }

@@ -209,11 +209,10 @@ impl Writer {
             (first_seq, changes, batch)
         });
         let (next, directory) = (&self.next_journal, &*self.state.directory);
-        let goes_ahead = !self.files.reserve.is_short();
-        let written =
-            write_state
-                .journal
-                .write(next, directory, self.state.store, goes_ahead, numbered);
+        let ahead = (!self.files.reserve.is_short(), batches.sync);
+        let written = write_state
+            .journal
+            .write(next, directory, self.state.store, ahead, numbered);
         let written = match written {
             Ok(written) => written,
             Err(_) if is_injected(InjectedFault::Unwritten) => return Ok(()),

@@ -5,13 +5,40 @@ use super::load::{BATCH, batch};
 use super::{Calls, ms_since, rate};
 use crate::child::{READY, State, Task, Usage, report, report_state, say, verify};
 use crate::data::{self, RECORD_BYTES};
-use crate::engine::{Merging, Outcome};
+use crate::engine::{Engine, Merging, Outcome};
 use crate::row::{
-    DURABLE, DURABLE_BATCHES, DURABLE_LONGEST, OPEN_KILLED, REMOVALS, REMOVALS_SIZE, WRITES,
-    WRITES_LONGEST, WRITES_P999, WRITES_WRITTEN,
+    DURABLE, DURABLE_BATCHES, DURABLE_BY_2, DURABLE_BY_8, DURABLE_BY_64, DURABLE_LONGEST,
+    OPEN_KILLED, REMOVALS, REMOVALS_SIZE, WRITES, WRITES_LONGEST, WRITES_P999, WRITES_WRITTEN,
 };
 use crate::system;
+use std::ops::Range;
+use std::thread;
 use std::time::{Duration, Instant};
+
+/// Writes records with these numbers, each durable, by threads that each write a part of them.
+/// Returns the writes a second.
+fn durable_by(engine: &dyn Engine, writers: u64, numbers: Range<u64>) -> Outcome<f64> {
+    let count = numbers.end - numbers.start;
+    rate(count, || {
+        thread::scope(|scope| {
+            let part = |writer| {
+                let mut own = numbers
+                    .clone()
+                    .skip(writer as usize)
+                    .step_by(writers as usize);
+                scope.spawn(move || {
+                    own.try_for_each(|number| {
+                        let prefix = data::prefix(number);
+                        engine.put(&data::key_with(prefix), &data::value(prefix, 0), true)
+                    })
+                })
+            };
+            let threads: Vec<_> = (0..writers).map(part).collect();
+            let mut ends = threads.into_iter().map(thread::ScopedJoinHandle::join);
+            ends.try_for_each(|end| end.map_err(|_| "a writer has panicked")?)
+        })
+    })
+}
 
 /// Writes new values, each with a call of its own; then durable ones with new keys.
 pub(super) fn run(task: &Task) -> Outcome<()> {
@@ -45,6 +72,11 @@ pub(super) fn run(task: &Task) -> Outcome<()> {
         state.records += calls.count;
         report(&DURABLE, calls.rate());
         report(&DURABLE_LONGEST, calls.latencies.longest_us() / 1e3);
+        for (writers, row) in [(2, &DURABLE_BY_2), (8, &DURABLE_BY_8), (64, &DURABLE_BY_64)] {
+            let first = state.records;
+            state.records += 64 * u64::max(32, 4 * writers);
+            report(row, durable_by(&*engine, writers, first..state.records)?);
+        }
         let (first, end) = (state.records, state.records + 100 * BATCH);
         report(
             &DURABLE_BATCHES,

@@ -15,6 +15,14 @@ use std::sync::Arc;
 const LEAST_AHEAD: u64 = 64 << 10;
 const LEAST_AHEAD_OF_MANIFEST: u64 = 4 << 10;
 const MOST_AHEAD: u64 = 4 << 20;
+/// The bounds of the number of zeros that are written ahead of records that are synced one by one:
+/// as many as the file has bytes already, but within these. A sync of bytes that were written
+/// before need not wait until the file system has noted where they are: two of three writes to the
+/// disk are left.
+const LEAST_FILL: u64 = 4 << 10;
+const MOST_FILL: u64 = 128 << 10;
+/// Records that are longer together than this get no zeros.
+const LONGEST_FILLED: usize = 32 << 10;
 /// More memory than this is not kept for the next records.
 const KEPT_BYTES: usize = 1 << 20;
 
@@ -35,6 +43,10 @@ pub(crate) struct LogWriter {
     reserved: u64,
     /// `true` if room is made ahead.
     goes_ahead: bool,
+    /// Up to where there were zeros before the records.
+    filled: u64,
+    /// `true` if the next records will be synced at once.
+    fills: bool,
     gathered: Vec<u8>,
     /// The checksum of the last head that was gathered.
     last_gathered: u32,
@@ -53,6 +65,8 @@ impl LogWriter {
             previous: header_link(&header),
             reserved: HEADER_BYTES as u64,
             goes_ahead: true,
+            filled: HEADER_BYTES as u64,
+            fills: false,
             gathered: Vec::new(),
             last_gathered: header_link(&header),
         })
@@ -96,6 +110,7 @@ impl LogWriter {
     pub(crate) fn write(&mut self) -> io::Result<()> {
         let written = self
             .reserve()
+            .and_then(|()| self.fill())
             .and_then(|()| self.file()?.write_at(&self.gathered, self.offset));
         match written {
             Ok(()) => {
@@ -113,6 +128,7 @@ impl LogWriter {
     /// are there.
     pub(crate) fn truncate(&mut self) -> io::Result<()> {
         self.reserved = self.offset;
+        self.filled = self.offset;
         self.file()?.set_len(self.offset)?;
         self.file()?.sync()
     }
@@ -122,10 +138,42 @@ impl LogWriter {
         self.goes_ahead = goes_ahead;
     }
 
-    /// Makes room for the gathered records, and for more.
+    /// Says whether the next records will be synced at once.
+    pub(crate) fn set_synced(&mut self, is_synced: bool) {
+        self.fills = is_synced;
+    }
+
+    /// Writes zeros where the records after the gathered ones will be, as far as there is room.
+    fn fill(&mut self) -> io::Result<()> {
+        static ZEROS: [u8; MOST_FILL as usize] = [0; MOST_FILL as usize];
+        let end = self.gathered_end();
+        let bytes = self.zeros().min(self.reserved.saturating_sub(end));
+        if bytes > 0 {
+            self.file()?.write_at(&ZEROS[..bytes as usize], end)?;
+            self.filled = end + bytes;
+        }
+        Ok(())
+    }
+
+    /// Returns the number of zeros that the gathered records should have behind them.
+    fn zeros(&self) -> u64 {
+        let end = self.gathered_end();
+        let is_wanted = self.fills && self.gathered.len() <= LONGEST_FILLED;
+        if is_wanted && end > self.filled {
+            end.clamp(LEAST_FILL, MOST_FILL)
+        } else {
+            0
+        }
+    }
+
+    fn gathered_end(&self) -> u64 {
+        self.offset + self.gathered.len() as u64
+    }
+
+    /// Makes room for the gathered records, for zeros behind them, and for more.
     fn reserve(&mut self) -> io::Result<()> {
-        let end = self.offset + self.gathered.len() as u64;
-        if end <= self.reserved || !self.goes_ahead {
+        let end = self.gathered_end();
+        if end + self.zeros() <= self.reserved || !self.goes_ahead {
             return Ok(());
         }
         let least = match self.identity.kind {
@@ -180,6 +228,7 @@ impl LogWriter {
             return Err(io::Error::other("it was changed meanwhile"));
         }
         self.file = Some(file);
+        self.filled = self.offset;
         Ok(())
     }
 

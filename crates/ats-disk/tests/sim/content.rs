@@ -34,6 +34,9 @@ impl Content {
 
     /// Pages that would take room in addition if these bytes were written.
     pub(crate) fn missing(&self, offset: u64, bytes: u64) -> u64 {
+        if bytes == 0 {
+            return 0;
+        }
         let (first, end) = (offset / PAGE as u64, (offset + bytes).div_ceil(PAGE as u64));
         let hole = |page: &u64| matches!(self.pages.get(*page as usize), None | Some(Page::Hole));
         (first..end).filter(hole).count() as u64
