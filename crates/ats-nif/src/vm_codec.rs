@@ -6,12 +6,12 @@
 
 use crate::env::OwnEnv;
 use crate::etf::{Etf, TooLong};
-use crate::otp_release;
+use crate::scratch;
 use crate::vm_host::VmHost;
 use crate::vm_sink::make_object;
 use crate::vm_term::VmTerm;
 use ats::terms::{Codec, Error};
-use ats_term::image::{Built, ImageBuilder, Object, Scratch};
+use ats_term::image::{Built, Object, Scratch};
 use std::cell::Cell;
 
 /// The codec of the external term format.
@@ -54,11 +54,12 @@ impl Codec<VmHost> for VmCodec {
         with_env(|own| {
             let env = own.env();
             let term = env.from_etf(bytes).ok_or(corrupt)?;
-            let mut image = ImageBuilder::new(otp_release::zeros());
-            let encoded = image.encode_object(VmTerm::of(env, term));
-            encoded.map_err(|_| corrupt)?;
-            keep(image.take());
-            Ok(())
+            scratch::with_builder(|image| {
+                let encoded = image.encode_object(VmTerm::of(env, term));
+                encoded.map_err(|_| corrupt)?;
+                keep(image.take());
+                Ok(())
+            })
         })
     }
 }
