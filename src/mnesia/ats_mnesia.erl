@@ -66,16 +66,16 @@
 %% are left as they are.
 -spec register() -> ok | {error, Reason :: term()}.
 register() ->
-    lists:foldl(fun register/2, ok, types()).
+    lists:foldl(fun register_type/2, ok, types()).
 
--spec register({alias(), module()}, ok | Failed) -> ok | Failed when Failed :: {error, term()}.
-register({Alias, Module}, ok) ->
+-spec register_type({alias(), module()}, ok | Failed) -> ok | Failed when Failed :: {error, term()}.
+register_type({Alias, Module}, ok) ->
     case mnesia:add_backend_type(Alias, Module) of
         {atomic, ok} -> ok;
         {aborted, {backend_type_already_exists, Alias}} -> ok;
         {aborted, Reason} -> {error, Reason}
     end;
-register(_Type, Failed) ->
+register_type(_Type, Failed) ->
     Failed.
 
 %% @doc Returns the storage types as Mnesia wants them where a schema is made. That is a call of

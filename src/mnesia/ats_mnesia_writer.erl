@@ -115,7 +115,7 @@ flush() ->
 -spec is_flushed() -> true | Reason :: term().
 is_flushed() ->
     Monitor = erlang:monitor(process, ?MODULE),
-    _ = catch ?MODULE ! {flush, self(), Monitor},
+    _ = try ?MODULE ! {flush, self(), Monitor} catch error:badarg -> gone end,
     receive
         {Monitor, flushed} -> erlang:demonitor(Monitor, [flush]);
         {'DOWN', Monitor, process, _, Reason} -> Reason
