@@ -19,9 +19,8 @@
 //! not read here, and the VM is asked.
 
 use crate::env::{Env, VmWord};
-use crate::sys::Word;
+use crate::sys::{self, Word};
 use crate::tags::{BOXED_TAG, CONS_TAG};
-use crate::vm_term::VmTerm;
 use std::ffi::c_void;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -166,7 +165,10 @@ fn binary_layout(env: Env<'_>) -> Option<BinaryLayout> {
 fn counted_header(env: Env<'_>) -> Option<Word> {
     let header = |len: usize| {
         let binary = env.binary(&vec![7; len]);
-        let bytes = VmTerm::of(env, binary).as_bytes()?.as_ptr().addr() as Word;
+        let mut view = sys::ErlNifBinary::empty();
+        // SAFETY: the term is valid (ENV-2), and the VM fills the view.
+        unsafe { sys::enif_inspect_binary(env.raw(), binary.raw(), &raw mut view) };
+        let bytes = view.data.addr() as Word;
         let [header] = read_words(binary)?;
         if header >> HEADER_BITS != COUNTED_WORDS as Word - 1 {
             return None;

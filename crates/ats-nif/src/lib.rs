@@ -16,14 +16,15 @@
 //! | [`atoms`], [`ident`], [`mod@reference`] | texts of atoms; identities of pids, ports, references |
 //! | [`fun_environment`], [`opaque`] | closures, native records, and terms of unknown kinds |
 //! | [`vm_term`] | terms of the VM as the layers below see them |
-//! | [`counted_binary`], [`shared_binary`], [`shared_env`], [`vm_host`] | terms that an image only refers to: large
-//! binaries, closures, ... |
+//! | [`map_layout`] | orders and trees of maps, by their keys |
+//! | [`counted_binary`], [`shared_binary`], [`shared_env`] | large binaries; terms in environments |
+//! | [`vm_host`] | terms that an image only refers to: large binaries, closures, ... |
 //! | [`vm_sink`] | terms that the layers below build |
 //! | [`vm_codec`] | objects as bytes, for stores of bytes |
 //! | [`disk`] | tables in directories |
 //! | [`call`] | entry and end of native functions |
 //! | [`resource`] | objects that Erlang refers to |
-//! | [`scratch`] | buffers kept from call to call |
+//! | [`builder`], [`scratch`] | buffers kept from call to call |
 //! | [`query`], [`spec_shapes`] | compiled match specifications; those that differ in literals |
 //! | `full_scan`, [`owner`], [`handle`] | tables as processes know them |
 //! | [`registry`], [`ownership`], `fixation` | all tables and their names; owners and heirs;
@@ -39,6 +40,7 @@
 
 pub mod atoms;
 pub mod big;
+pub mod builder;
 pub mod call;
 pub mod counted_binary;
 pub mod disk;

@@ -9,8 +9,8 @@
 //! tree is filled in memory of the thread, and the VM copies it.
 //!
 //! # Invariant
-//! - MAP_LAYOUT-1. The words of a [`Tree`], with addresses at its links and terms at its values,
-//!   are a map of this VM with the keys of the layout. [`Layout::is_right`] has asked the VM.
+//! - MAP_LAYOUT-1. The words of a `Tree`, with addresses at its links and terms at its values, are
+//!   a map of this VM with the keys of the layout. `Layout::is_right` has asked the VM.
 
 use crate::env::{Env, VmWord};
 use crate::heap::{self, MAP_MOST};

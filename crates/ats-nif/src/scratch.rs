@@ -9,11 +9,10 @@ use crate::env::VmWord;
 use crate::otp_release;
 use crate::process;
 use crate::vm_host::VmHost;
-use crate::vm_term::VmTerm;
 use ats::terms::select::Runner;
 use ats::terms::{Error, UnpackBuffer, Workspace};
 use ats_match::Writer;
-use ats_term::image::{ImageBuilder, Scratch};
+use ats_term::image::Scratch;
 use std::cell::RefCell;
 
 /// Capacity in bytes above which a key buffer is freed after the call.
@@ -25,8 +24,6 @@ thread_local! {
         work.limit(limit());
         RefCell::new(work)
     };
-    static BUILDER: RefCell<ImageBuilder<VmTerm<'static>>> =
-        RefCell::new(ImageBuilder::new(otp_release::zeros()));
     static READ_BUFFERS: RefCell<ReadBuffers<VmWord<'static>>> = const {
         RefCell::new(ReadBuffers { scratch: Scratch::new(), unpacked: UnpackBuffer::new() })
     };
@@ -59,19 +56,6 @@ pub fn with_workspace<R>(
     operation: impl FnOnce(&mut Workspace<VmHost>) -> Result<R, Error>,
 ) -> Result<R, NoReply> {
     WORKSPACE.with_borrow_mut(|work| operation(work).map_err(NoReply::from))
-}
-
-/// Lends the image builder of this thread.
-pub fn with_builder<'e, R>(f: impl FnOnce(&mut ImageBuilder<VmTerm<'e>>) -> R) -> R {
-    BUILDER.with_borrow_mut(|builder| {
-        // SAFETY: types that differ in lifetimes only have the same layout. Terms of an earlier
-        // call that are left in the buffers are dropped unread when the builder starts again.
-        let builder: &mut ImageBuilder<VmTerm<'e>> =
-            unsafe { &mut *std::ptr::from_mut(builder).cast() };
-        let result = f(builder);
-        builder.tidy();
-        result
-    })
 }
 
 /// Buffers for reading objects and building terms from them.

@@ -8,9 +8,9 @@
 //! constant of a program. It is left to the [cache](crate::query) of such, which need not look at
 //! literals at all.
 
+use crate::builder;
 use crate::call::NoReply;
 use crate::query::{self, Prepared};
-use crate::scratch;
 use crate::tags::{IMMEDIATE_TAG, NIL, SMALL_TAG};
 use crate::vm_host::VmHost;
 use crate::vm_term::VmTerm;
@@ -178,7 +178,7 @@ impl Shapes {
         look: usize,
     ) -> Option<usize> {
         let shape = &mut self.shape;
-        let has_shape = scratch::with_builder(|builder| {
+        let has_shape = builder::with(|builder| {
             builder.encode_object_within(clause, MOST_WORDS).is_ok() && shape.read(builder)
         });
         if !has_shape {

@@ -8,7 +8,7 @@ use crate::resource::{self, Resource, ResourceRef, Slot};
 use crate::vm_host::VmHost;
 use crate::vm_term::VmTerm;
 use crate::{
-    big, heap, ident, nif, opaque, otp_release, process, reference, scratch, sys, vm_sink,
+    big, builder, heap, ident, nif, opaque, otp_release, process, reference, scratch, sys, vm_sink,
 };
 use ats_term::exact::{self, Atoms};
 use ats_term::image::{self, Object};
@@ -64,7 +64,7 @@ fn known_layouts<'e>(env: Env<'e>, []: [VmTerm<'e>; 0]) -> NifResult<'e> {
 /// `roundtrip(T) -> T`, through an image.
 fn roundtrip<'e>(env: Env<'e>, [term]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let object = VmTerm::of(env, env.tuple(&[term.word()]));
-    scratch::with_builder(|builder| {
+    builder::with(|builder| {
         builder
             .encode_object(object)
             .map_err(|_| KnownAtom::Position)?;
@@ -136,7 +136,7 @@ impl Resource for Stored {
 
 /// `image_store(Tuple) -> Reference`.
 fn image_store<'e>(env: Env<'e>, [tuple]: [VmTerm<'e>; 1]) -> NifResult<'e> {
-    let stored = scratch::with_builder(|builder| {
+    let stored = builder::with(|builder| {
         builder
             .encode_object(tuple)
             .map_err(|_| KnownAtom::Position)?;

@@ -4,9 +4,9 @@
 //! Some properties are lost, as in `dets`: a pid of a node without a name belongs to another node
 //! once the node has a name, and a reference to a resource does not keep the resource alive.
 
+use crate::builder;
 use crate::env::OwnEnv;
 use crate::etf::{Etf, TooLong};
-use crate::scratch;
 use crate::vm_host::VmHost;
 use crate::vm_sink::make_object;
 use crate::vm_term::VmTerm;
@@ -54,7 +54,7 @@ impl Codec<VmHost> for VmCodec {
         with_env(|own| {
             let env = own.env();
             let term = env.from_etf(bytes).ok_or(corrupt)?;
-            scratch::with_builder(|image| {
+            builder::with(|image| {
                 let encoded = image.encode_object(VmTerm::of(env, term));
                 encoded.map_err(|_| corrupt)?;
                 keep(image.take());

@@ -100,10 +100,12 @@ impl Directory for RealDirectory {
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn File>> {
+        let mut refusal = None;
         let opened = self.open_with(name, OFlags::RDWR);
         let opened = opened.or_else(|error| match error.kind() {
             // The file can be read, as long as nothing is to be written.
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                refusal = error.raw_os_error();
                 self.open_with(name, OFlags::RDONLY)
             }
             _ => Err(error),
@@ -115,7 +117,10 @@ impl Directory for RealDirectory {
             error => error,
         })?;
         match FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) {
-            FileType::RegularFile => Ok(Box::new(RealFile::new(file))),
+            FileType::RegularFile => Ok(Box::new(RealFile {
+                refusal,
+                ..RealFile::new(file)
+            })),
             FileType::Directory => Err(not_a_file("it is a directory")),
             FileType::Fifo => Err(not_a_file("it is a FIFO")),
             _ => Err(not_a_file("it is no regular file")),
@@ -179,11 +184,27 @@ impl Drop for Locked {
     }
 }
 
-struct RealFile(Counted<fs::File>);
+struct RealFile {
+    file: Counted<fs::File>,
+    /// The error of the system that refused to open the file for writing. Writing would only give
+    /// the error that the descriptor is one for reading.
+    refusal: Option<i32>,
+}
 
 impl RealFile {
     fn new(fd: OwnedFd) -> Self {
-        RealFile(Counted::new(fd.into()))
+        RealFile {
+            file: Counted::new(fd.into()),
+            refusal: None,
+        }
+    }
+
+    /// Returns the file, for changing it.
+    fn to_write(&self) -> io::Result<&fs::File> {
+        match self.refusal {
+            Some(error) => Err(io::Error::from_raw_os_error(error)),
+            None => Ok(&self.file),
+        }
     }
 }
 
@@ -191,10 +212,13 @@ impl File for RealFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut done = 0;
         while done < buffer.len() {
-            match self.0.read_at(&mut buffer[done..], offset + done as u64)? {
-                0 => break,
-                read => done += read,
+            let read = self
+                .file
+                .read_at(&mut buffer[done..], offset + done as u64)?;
+            if read == 0 {
+                break;
             }
+            done += read;
         }
         Ok(done)
     }
@@ -205,7 +229,7 @@ impl File for RealFile {
         use rustix::io::{ReadWriteFlags, preadv2};
         let wanted = buffer.len();
         let mut buffers = [io::IoSliceMut::new(buffer)];
-        match preadv2(&*self.0, &mut buffers, offset, ReadWriteFlags::NOWAIT) {
+        match preadv2(&*self.file, &mut buffers, offset, ReadWriteFlags::NOWAIT) {
             Ok(read) if read == wanted => Ok(Some(read)),
             // Some of it is not in memory, or behind the end; or the system does not know this. A
             // call that may wait finds out.
@@ -214,24 +238,24 @@ impl File for RealFile {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        self.0.write_all_at(bytes, offset)
+        self.to_write()?.write_all_at(bytes, offset)
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.0.sync_data()
+        self.file.sync_data()
     }
 
     fn len(&self) -> io::Result<u64> {
-        Ok(self.0.metadata()?.len())
+        Ok(self.file.metadata()?.len())
     }
 
     fn set_len(&self, bytes: u64) -> io::Result<()> {
-        self.0.set_len(bytes)
+        self.to_write()?.set_len(bytes)
     }
 
     fn reserve(&self, bytes: u64) -> io::Result<()> {
         use rustix::fs::{FallocateFlags, fallocate};
-        match fallocate(&*self.0, FallocateFlags::empty(), 0, bytes) {
+        match fallocate(self.to_write()?, FallocateFlags::empty(), 0, bytes) {
             Err(Errno::OPNOTSUPP | Errno::NOSYS) | Ok(()) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -242,7 +266,12 @@ impl File for RealFile {
         {
             use rustix::fs::{Advice, fadvise};
             // Errors of reading are found when the file is read.
-            let _ = fadvise(&*self.0, offset, NonZeroU64::new(bytes), Advice::WillNeed);
+            let _ = fadvise(
+                &*self.file,
+                offset,
+                NonZeroU64::new(bytes),
+                Advice::WillNeed,
+            );
         }
     }
 
@@ -251,16 +280,41 @@ impl File for RealFile {
         #[cfg(any(target_os = "linux", target_os = "android"))]
         {
             use rustix::fs::{Advice, fadvise};
-            let _ = fadvise(&*self.0, 0, None, Advice::DontNeed);
+            let _ = fadvise(&*self.file, 0, None, Advice::DontNeed);
         }
     }
 
     fn modified(&self) -> io::Result<Option<Duration>> {
-        let modified = self.0.metadata()?.modified()?;
+        let modified = self.file.metadata()?.modified()?;
         Ok(modified.duration_since(SystemTime::UNIX_EPOCH).ok())
     }
 
     fn set_modified(&self, time: Duration) -> io::Result<()> {
-        self.0.set_modified(SystemTime::UNIX_EPOCH + time)
+        self.file.set_modified(SystemTime::UNIX_EPOCH + time)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_may_only_be_read_says_why() {
+        let name = format!("ats-file-to-read-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::write(&path, b"content").expect("a file");
+        let file = RealFile {
+            refusal: Some(Errno::ROFS.raw_os_error()),
+            ..RealFile::new(fs::File::open(&path).expect("the file").into())
+        };
+        let mut content = [0; 7];
+        assert_eq!(file.read_at(&mut content, 0).expect("the content"), 7);
+        let refused = [file.write_at(b"x", 0), file.set_len(0), file.reserve(100)];
+        for result in refused {
+            let kind = result.map_err(|error| error.kind());
+            assert_eq!(kind, Err(io::ErrorKind::ReadOnlyFilesystem));
+        }
+        assert_eq!(fs::read(&path).expect("the file"), b"content");
+        fs::remove_file(&path).expect("the file");
     }
 }
