@@ -1,7 +1,7 @@
 //! The image builder of a thread, kept from object to object so that a warm one allocates nothing.
 //!
-//! It is lent to a closure and cannot be borrowed twice at a time: a nested request panics. When
-//! the closure is done, it keeps no reference, and no memory of a huge term.
+//! The builder is lent to a closure and cannot be borrowed twice at a time: a nested request
+//! panics. A closure that is done leaves no reference in it, and no memory of a huge term.
 
 use crate::otp_release;
 use crate::vm_term::VmTerm;

@@ -79,29 +79,27 @@ impl<'a> Counted<'a> {
         unsafe { std::slice::from_raw_parts(bytes, self.0[2] as usize) }
     }
 
-    /// Returns the words of a term that shares the binary.
-    fn term(self) -> [Word; heap::COUNTED_WORDS] {
+    /// Lends a term that shares the binary, in memory of this library.
+    #[inline]
+    fn with_term<R>(self, f: impl FnOnce(VmWord<'_>) -> R) -> R {
         let bytes = self.bytes();
-        heap::counted_binary(self.binary(), bytes.as_ptr(), bytes.len())
+        let words = heap::counted_binary(self.binary(), bytes.as_ptr(), bytes.len());
+        let word = words.as_ptr().expose_provenance() as Word + BOXED_TAG;
+        // SAFETY: the words are a term that refers to a counted binary (COUNTED_BINARY-1), and stay
+        // where they are until `f` returns, which cannot keep the term.
+        f(unsafe { VmWord::new(word) })
     }
 
     /// Builds a term that shares the binary. O(1).
     #[inline]
     pub fn make(self, env: Env<'_>) -> VmWord<'_> {
-        let term = self.term();
-        let word = term.as_ptr().expose_provenance() as Word + BOXED_TAG;
-        // SAFETY: the words are a term that refers to a counted binary (COUNTED_BINARY-1). The VM
-        // counts the copy, and keeps no pointer to the original.
-        env.copy(unsafe { VmWord::new(word) })
+        // The VM counts the copy.
+        self.with_term(|term| env.copy(term))
     }
 
     /// Takes another count, for a copy of the box.
     pub fn retain(self) {
-        let term = self.term();
-        let word = term.as_ptr().expose_provenance() as Word + BOXED_TAG;
-        // SAFETY: the words are a term that refers to a counted binary (COUNTED_BINARY-1), and stay
-        // until the call returns.
-        let counted = count(unsafe { VmWord::new(word) });
+        let counted = self.with_term(count);
         assert!(counted.is_some(), "it was counted before");
     }
 
