@@ -12,7 +12,7 @@ use crate::coding::{Damaged, Decoder};
 use crate::error::Error;
 use crate::fs::{Directory, File, remove_if_there};
 use crate::ids::{JournalNumber, Seq};
-use crate::log::{HEADER_BYTES, LogIdentity, LogKind, LogWriter, Position};
+use crate::log::{Ahead, HEADER_BYTES, LogIdentity, LogKind, LogWriter, Position};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -162,8 +162,8 @@ impl Journal {
     }
 
     /// Writes batches, each with the sequence number of its first change and the number of its
-    /// changes. Room for more is made ahead if the journal `goes_ahead`, and filled if the caller
-    /// syncs the batches next. Returns the number of bytes that the records take.
+    /// changes. `ahead` is the preparation of the file for more. Returns the number of bytes that
+    /// the records take.
     ///
     /// # Errors
     /// [`Error::Io`]; then any part of them may be there, until it is
@@ -173,14 +173,13 @@ impl Journal {
         next: &NextJournal,
         directory: &dyn Directory,
         store: u128,
-        (goes_ahead, is_synced): (bool, bool),
+        ahead: Ahead,
         batches: impl Iterator<Item = (Seq, u32, &'b [u8])>,
     ) -> Result<u64, Error> {
         let durable = self.durable;
         let number = self.number;
         let log = self.begin(next, directory, store)?;
-        log.set_ahead(goes_ahead);
-        log.set_synced(is_synced);
+        log.set_ahead(ahead);
         for (first_seq, changes, encoded) in batches {
             log.append(&[&prefix(first_seq, changes), encoded], durable);
         }

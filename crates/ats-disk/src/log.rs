@@ -19,7 +19,7 @@ mod reader;
 mod writer;
 
 pub(crate) use reader::{LogReader, Next};
-pub(crate) use writer::LogWriter;
+pub(crate) use writer::{Ahead, LogWriter};
 
 use crate::error::Error;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};

@@ -20,6 +20,7 @@ use crate::fault_injection::{InjectedFault, is_injected};
 use crate::files::Files;
 use crate::ids::Seq;
 use crate::journal::{Journal, NextJournal, ToSync};
+use crate::log::Ahead;
 use crate::memtable::{Memtable, Retention, Write};
 use crate::options::Durability;
 use crate::record_count::RecordCount;
@@ -209,7 +210,11 @@ impl Writer {
             (first_seq, changes, batch)
         });
         let (next, directory) = (&self.next_journal, &*self.state.directory);
-        let ahead = (!self.files.reserve.is_short(), batches.sync);
+        let ahead = match (self.files.reserve.is_short(), batches.sync) {
+            (true, _) => Ahead::Nothing,
+            (false, true) => Ahead::Zeros,
+            (false, false) => Ahead::Room,
+        };
         let written = write_state
             .journal
             .write(next, directory, self.state.store, ahead, numbered);

@@ -26,6 +26,17 @@ const LONGEST_FILLED: usize = 32 << 10;
 /// More memory than this is not kept for the next records.
 const KEPT_BYTES: usize = 1 << 20;
 
+/// The preparation of the file behind the records that are written next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ahead {
+    /// Absence of any preparation, where there is little room.
+    Nothing,
+    /// Room on the disk.
+    Room,
+    /// Room, and zeros in it, for records that are synced at once.
+    Zeros,
+}
+
 /// Writes records behind each other.
 ///
 /// Records are gathered with [`append`](LogWriter::append), and written with one call of the system
@@ -41,12 +52,9 @@ pub(crate) struct LogWriter {
     previous: u32,
     /// Up to where there is room on the disk.
     reserved: u64,
-    /// `true` if room is made ahead.
-    goes_ahead: bool,
+    ahead: Ahead,
     /// Up to where there were zeros before the records.
     filled: u64,
-    /// `true` if the next records will be synced at once.
-    fills: bool,
     gathered: Vec<u8>,
     /// The checksum of the last head that was gathered.
     last_gathered: u32,
@@ -64,9 +72,8 @@ impl LogWriter {
             offset: HEADER_BYTES as u64,
             previous: header_link(&header),
             reserved: HEADER_BYTES as u64,
-            goes_ahead: true,
+            ahead: Ahead::Room,
             filled: HEADER_BYTES as u64,
-            fills: false,
             gathered: Vec::new(),
             last_gathered: header_link(&header),
         })
@@ -133,14 +140,9 @@ impl LogWriter {
         self.file()?.sync()
     }
 
-    /// Says whether room is made ahead from now on: not where there is little of it.
-    pub(crate) fn set_ahead(&mut self, goes_ahead: bool) {
-        self.goes_ahead = goes_ahead;
-    }
-
-    /// Says whether the next records will be synced at once.
-    pub(crate) fn set_synced(&mut self, is_synced: bool) {
-        self.fills = is_synced;
+    /// Sets the preparation of the file behind the records that are written from now on.
+    pub(crate) fn set_ahead(&mut self, ahead: Ahead) {
+        self.ahead = ahead;
     }
 
     /// Writes zeros where the records after the gathered ones will be, as far as there is room.
@@ -158,7 +160,7 @@ impl LogWriter {
     /// Returns the number of zeros that the gathered records should have behind them.
     fn zeros(&self) -> u64 {
         let end = self.gathered_end();
-        let is_wanted = self.fills && self.gathered.len() <= LONGEST_FILLED;
+        let is_wanted = self.ahead == Ahead::Zeros && self.gathered.len() <= LONGEST_FILLED;
         if is_wanted && end > self.filled {
             end.clamp(LEAST_FILL, MOST_FILL)
         } else {
@@ -173,7 +175,7 @@ impl LogWriter {
     /// Makes room for the gathered records, for zeros behind them, and for more.
     fn reserve(&mut self) -> io::Result<()> {
         let end = self.gathered_end();
-        if end + self.zeros() <= self.reserved || !self.goes_ahead {
+        if end + self.zeros() <= self.reserved || self.ahead == Ahead::Nothing {
             return Ok(());
         }
         let least = match self.identity.kind {
