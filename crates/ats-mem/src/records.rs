@@ -33,8 +33,8 @@ pub type Beside<'g, R> = Result<Option<&'g Record<R>>, NoSuchKey>;
 
 /// The key or the record to which a walk has come: see [`Records::neighbour`].
 pub enum Neighbour<'g, R: Release> {
-    /// A key alone, which the caller has accepted. Its record was not read.
-    Key(ShortKey),
+    /// The key that the caller was shown and has accepted. Its record was not read.
+    Key,
     /// A record.
     Record(&'g Record<R>),
 }

@@ -10,17 +10,20 @@ use std::cmp::Ordering;
 /// Largest number of keys in a tail.
 pub(super) const TAIL_MOST: usize = 8;
 
-/// Capacity for the slots of a leaf: whole vectors.
-const SLOTS: usize = LEAF.next_multiple_of(16);
+/// Bytes of an order: its slots, and then some, as whole vectors.
+const BYTES: usize = (LEAF + 2).next_multiple_of(16);
+/// The index of the number of slots.
+const LEN: usize = BYTES - 2;
+/// The index of a byte that is 1 if all keys ascend; the slots are then unused.
+const AS_THEY_ARE: usize = BYTES - 1;
 
 /// The slots of a leaf in the order of their keys, for the number of keys at the time.
+///
+/// One array of aligned vectors, so that an order is copied as it was stored: a processor forwards
+/// a store only to a load of the same bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct LeafOrder {
-    len: u8,
-    /// `true` if all keys ascend; `slots` is then unused.
-    as_they_are: bool,
-    slots: [u8; SLOTS],
-}
+#[repr(C, align(16))]
+pub(super) struct LeafOrder([u8; BYTES]);
 
 impl LeafOrder {
     /// The order of no slots.
@@ -29,11 +32,10 @@ impl LeafOrder {
     /// Returns the order of `len` slots whose keys ascend.
     #[inline(always)]
     pub(super) const fn as_they_are(len: usize) -> Self {
-        LeafOrder {
-            len: len as u8,
-            as_they_are: true,
-            slots: [0; SLOTS],
-        }
+        let mut bytes = [0; BYTES];
+        bytes[LEN] = len as u8;
+        bytes[AS_THEY_ARE] = 1;
+        LeafOrder(bytes)
     }
 
     /// Returns the order of a leaf with `len` keys. All but the last ascend, and each of the last,
@@ -48,36 +50,34 @@ impl LeafOrder {
         }
         // The slot of a sorted key is its index minus the number of tail keys before it. The
         // compiler vectorizes the loop over all slots.
-        let mut slots: [u8; SLOTS] = std::array::from_fn(|index| index as u8);
+        let mut bytes: [u8; BYTES] = std::array::from_fn(|index| index as u8);
         for rank in ranks {
             let rank = *rank as u8;
-            for (index, slot) in slots.iter_mut().enumerate() {
+            for (index, slot) in bytes.iter_mut().enumerate() {
                 *slot = slot.wrapping_sub(u8::from(index as u8 > rank));
             }
         }
         for (rank, slot) in ranks.iter().zip(sorted..) {
-            slots[*rank] = slot as u8;
+            bytes[*rank] = slot as u8;
         }
-        Some(LeafOrder {
-            len: len as u8,
-            as_they_are: false,
-            slots,
-        })
+        bytes[LEN] = len as u8;
+        bytes[AS_THEY_ARE] = 0;
+        Some(LeafOrder(bytes))
     }
 
     /// Returns the number of slots.
     #[inline(always)]
     pub(super) fn len(&self) -> usize {
-        usize::from(self.len)
+        usize::from(self.0[LEN])
     }
 
     /// Returns the slot of the key with this index in the order.
     #[inline(always)]
     pub(super) fn slot(&self, index: usize) -> usize {
-        if self.as_they_are {
+        if self.0[AS_THEY_ARE] == 1 {
             index
         } else {
-            usize::from(self.slots[index])
+            usize::from(self.0[index])
         }
     }
 

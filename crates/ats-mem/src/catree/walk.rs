@@ -45,7 +45,7 @@ fn resolve_at<'g, R: Release>(
 fn only_record<R: Release>(met: Neighbour<'_, R>) -> Option<&Record<R>> {
     match met {
         Neighbour::Record(record) => Some(record),
-        Neighbour::Key(_) => None,
+        Neighbour::Key => None,
     }
 }
 
@@ -190,11 +190,16 @@ impl<R: Release> Root<R> {
     }
 
     /// Returns the first record. The order of the first leaf is not needed unless its lowest key
-    /// has no record.
+    /// has no record, as in a queue whose first records were taken.
     pub(super) fn lowest<'g>(&'g self, guard: &'g Guard) -> Option<&'g Record<R>> {
         let leaf = self.fenced_leaf_for(&[], guard).leaf;
-        let slot = leaf.lowest_slot();
-        if let Some(record) = slot.and_then(|slot| resolve_at(leaf, slot, When::NOW, guard)) {
+        let resolve = |slot| resolve_at(leaf, slot, When::NOW, guard);
+        if let Some(record) = leaf.lowest_slot().and_then(resolve) {
+            return Some(record);
+        }
+        let order = leaf.in_order();
+        let mut slots = (0..order.len()).map(|index| order.slot(index));
+        if let Some(record) = slots.find_map(resolve) {
             return Some(record);
         }
         let mut first = None;
@@ -375,7 +380,7 @@ impl<R: Release> Root<R> {
             && will_do(&key)
         {
             cursor::remember(self.identity(), here, order, index, Some(key), guard);
-            return Some(Neighbour::Key(key));
+            return Some(Neighbour::Key);
         }
         let record = resolve_at(here.leaf, slot, When::NOW, guard)?;
         let key = ShortKey::of(record.key());

@@ -3,11 +3,12 @@
 use ats_mem::When;
 use ats_mem::{
     Busy, Change, Direction, KeyRange, Neighbour, Plain, Provided, Record, RecordBox, Records,
-    Release, Skipped, Walk, WalkFrom,
+    Release, ShortKey, Skipped, Walk, WalkFrom,
 };
 use ats_sync::{Guard, pin};
 use fastrand::Rng;
 use proptest::prelude::*;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -181,15 +182,18 @@ pub(crate) fn apply(tree: &impl Records<Plain>, model: &mut BTreeMap<Vec<u8>, u6
             for _ in 0..most {
                 let Some(key) = here else { break };
                 let guard = pin();
+                let shown = Cell::new(None);
+                let will_do = |key: &ShortKey| {
+                    shown.set(Some(*key));
+                    key.to_bytes().1 % 2 == most % 2
+                };
                 here = tree
-                    .neighbour(&key, direction, &guard, &|key| {
-                        key.to_bytes().1 % 2 == most % 2
-                    })
+                    .neighbour(&key, direction, &guard, &will_do)
                     .expect("any key will do")
                     .map(|met| match met {
                         Neighbour::Record(record) => record.key().to_vec(),
-                        Neighbour::Key(short) => {
-                            let (bytes, len) = short.to_bytes();
+                        Neighbour::Key => {
+                            let (bytes, len) = shown.get().expect("a key was shown").to_bytes();
                             bytes[..len].to_vec()
                         }
                     });

@@ -111,7 +111,7 @@ impl<H: Host> Table<H> {
         };
         let store = self.store(guard);
         match store.neighbour(key, direction, guard, &is_integer)? {
-            Ok(Some(Neighbour::Key(_))) => Ok(number.get().map(NextKey::Integer)),
+            Ok(Some(Neighbour::Key)) => Ok(number.get().map(NextKey::Integer)),
             Ok(Some(Neighbour::Record(record))) => Ok(Some(NextKey::Of(LookupResult::new(record)))),
             Ok(None) => Ok(None),
             Err(NoSuchKey) => self.store.walk_of_lost_key().map(|()| None),
