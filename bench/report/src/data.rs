@@ -120,6 +120,14 @@ pub struct Measured {
     pub rows: Vec<Row>,
 }
 
+impl Measured {
+    /// Returns the day.
+    fn day(&self) -> &str {
+        let date = self.done["machine"]["date"].as_str();
+        date.and_then(|date| date.get(..10)).unwrap_or_default()
+    }
+}
+
 /// All experiments that were measured.
 pub struct Report {
     /// `true` if little was measured.
@@ -182,6 +190,18 @@ impl Report {
     pub fn rows(&self, name: &str) -> &[Row] {
         let found = self.measured.iter().find(|one| one.name == name);
         found.map_or(&[], |one| &one.rows)
+    }
+
+    /// Returns the day on which an experiment was measured, or nothing.
+    pub fn day(&self, name: &str) -> &str {
+        let found = self.measured.iter().find(|one| one.name == name);
+        found.map_or("", Measured::day)
+    }
+
+    /// Returns the day of the last measurement, or nothing.
+    pub fn last_day(&self) -> &str {
+        let days = self.measured.iter().map(Measured::day);
+        days.max().unwrap_or_default()
     }
 
     /// Everything, for other programs.

@@ -9,6 +9,7 @@ mod adaptation;
 mod charts;
 mod data;
 mod figures;
+mod front_page;
 mod page;
 mod picture;
 mod plan;
