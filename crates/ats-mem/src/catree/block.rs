@@ -134,14 +134,24 @@ impl<R: Release, const N: usize> Block<R, N> {
     /// Prefetches the record that `key` may have according to its head.
     #[inline(always)]
     pub(super) fn prefetch_record_of<C: Search>(&self, key: &[u8]) {
-        let candidates = self.keys.candidates::<C>(key);
+        let candidates = self.keys.candidates::<C>(key, || self.first_key());
         self.prefetch_record(candidates.trailing_zeros() as usize);
+    }
+
+    /// Returns the first key of a block whose prefix is read from there.
+    #[cold]
+    fn first_key(&self) -> &[u8] {
+        // SAFETY: the word is from this leaf, which is borrowed as long (CATREE-6).
+        let first = unsafe { self.word(0).any_record() };
+        first
+            .expect("a block of keys with a long prefix has no tombstones")
+            .key()
     }
 
     /// Returns the slot of `key`, if the block has it.
     #[inline(always)]
     pub(super) fn find<C: Search>(&self, key: &[u8]) -> Option<usize> {
-        let candidates = self.keys.candidates::<C>(key);
+        let candidates = self.keys.candidates::<C>(key, || self.first_key());
         if candidates & candidates.wrapping_sub(1) != 0 {
             return self.find_among(candidates, key);
         }
@@ -186,7 +196,7 @@ impl<R: Release, const N: usize> Block<R, N> {
         let word = self.word(slot);
         word.simple()?;
         let len = word.key_len()?;
-        let (skip, prefix) = (self.keys.skip(), self.keys.prefix());
+        let (skip, prefix) = (self.keys.skip(), self.keys.stored_prefix());
         if len > self.keys.head_start() + size_of::<Head>() {
             return None;
         }
@@ -284,7 +294,7 @@ impl<R: Release, const N: usize> Block<R, N> {
     /// Returns the index in this order of `key`, or of the first key above it.
     pub(super) fn index_of(&self, key: &[u8], order: &LeafOrder) -> Result<usize, usize> {
         order.search(|slot| {
-            let heads = self.keys.compare_head(slot, key);
+            let heads = self.keys.compare_head(slot, key, || self.first_key());
             heads.then_with(|| self.compare_behind_head(slot, key))
         })
     }
@@ -305,10 +315,12 @@ impl<R: Release, const N: usize> Block<R, N> {
     /// lock.
     pub(super) fn put_tombstone(&self, slot: usize, key: &[u8]) -> bool {
         let complete = key.len() <= self.keys.head_start() + size_of::<Head>();
-        if complete {
+        // Any slot may become the first one of a copy, and that must have its key.
+        let fits = complete && !self.keys.reads_first_key();
+        if fits {
             self.put(slot, Word::tombstone(key.len()));
         }
-        complete
+        fits
     }
 
     /// Returns `true` if `key`, which is below the upper fence, can be appended in place. The
@@ -387,7 +399,7 @@ impl<R: Release, const N: usize> Block<R, N> {
     }
 
     fn shares_prefix(&self, key: &[u8]) -> bool {
-        key[self.keys.skip()..].starts_with(self.keys.prefix())
+        (self.keys.compare_prefix(key, || self.first_key())).is_eq()
     }
 
     /// Returns the records, ascending, without tombstones, but with removals.

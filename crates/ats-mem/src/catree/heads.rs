@@ -6,8 +6,9 @@
 //!
 //! - `skip` bytes are common to the fences of the node, hence to every key that leads to it; they
 //!   need no comparison.
-//! - `prefix` bytes are common to all keys in the node, and stored in it, because a key that leads
-//!   to the node may differ there.
+//! - `prefix` bytes are common to all keys in the node, and compared, because a key that leads to
+//!   the node may differ there. The first of them are stored in the node. If there are more, they
+//!   are read from the first key, so a block of such keys keeps its first record.
 //!
 //! Heads are the "poor man's normalized keys" of Graefe and Larson (2001); prefix truncation is
 //! that of Bayer and Unterauer's prefix B-tree (1977).
@@ -30,7 +31,9 @@ pub(super) type Head = i64;
 pub(super) const HEAD_MAX: Head = i64::MAX;
 
 /// Largest number of bytes of the common prefix that a node stores.
-pub(super) const PREFIX_MAX: usize = 23;
+const STORED_MAX: usize = 23;
+/// Largest number of bytes of the common prefix.
+pub(super) const PREFIX_MAX: usize = u8::MAX as usize;
 
 /// Returns eight bytes of `key` from `at` on; missing bytes are zero.
 #[inline(always)]
@@ -52,6 +55,18 @@ pub(super) fn compare_behind_heads(a: &[u8], b: &[u8], start: usize) -> Ordering
         (Some(a), Some(b)) if !a.is_empty() && !b.is_empty() => a.cmp(b),
         // The head completes one of them, and the further bytes of the other in it are zeros.
         _ => a.len().cmp(&b.len()),
+    }
+}
+
+/// Compares a key behind its first bytes with a prefix. Equal if it begins with it.
+#[inline(never)]
+fn compare_long_prefix(key: &[u8], skip: usize, prefix: &[u8]) -> Ordering {
+    let rest = &key[skip..];
+    match rest.get(..prefix.len()) {
+        Some(part) => part.cmp(prefix),
+        None if rest.is_empty() => Ordering::Less,
+        // A key that ends within the prefix is smaller unless it differs before.
+        None => rest.cmp(&prefix[..rest.len()]).then(Ordering::Less),
     }
 }
 
@@ -87,11 +102,11 @@ pub(super) struct Heads<const N: usize> {
     pub header: Header,
     /// Number of keys.
     len: AtomicU8,
-    /// Number of bytes after `skip` that all keys here share; stored in `prefix`.
+    /// Number of bytes after `skip` that all keys here share; the first are stored in `prefix`.
     prefix_len: u8,
     /// Number of bytes that every key leading here shares; not compared.
     skip: u32,
-    prefix: [u8; PREFIX_MAX],
+    prefix: [u8; STORED_MAX],
     /// Number of heads before the tail. Stored before the length.
     sorted: PlainU8,
     heads: [AtomicI64; N],
@@ -147,9 +162,10 @@ impl<const N: usize> Heads<N> {
         key: &[u8],
         head: impl Fn(usize) -> Head,
     ) -> Self {
-        let mut prefix = [0; PREFIX_MAX];
+        let mut prefix = [0; STORED_MAX];
         if prefix_len > 0 {
-            prefix[..prefix_len].copy_from_slice(&key[skip..skip + prefix_len]);
+            let stored = prefix_len.min(STORED_MAX);
+            prefix[..stored].copy_from_slice(&key[skip..skip + stored]);
         }
         Heads {
             header,
@@ -230,9 +246,14 @@ impl<const N: usize> Heads<N> {
         self.skip as usize
     }
 
-    /// Returns the bytes that follow the skipped ones in every key here.
-    pub(super) fn prefix(&self) -> &[u8] {
-        &self.prefix[..self.prefix_len as usize]
+    /// Returns the bytes that follow the skipped ones in every key here, as far as they are stored.
+    pub(super) fn stored_prefix(&self) -> &[u8] {
+        &self.prefix[..STORED_MAX.min(self.prefix_len as usize)]
+    }
+
+    /// Returns `true` if the common prefix is longer than the bytes that are stored of it.
+    pub(super) fn reads_first_key(&self) -> bool {
+        self.prefix_len as usize > STORED_MAX
     }
 
     /// Returns the start of the heads in a key.
@@ -241,14 +262,27 @@ impl<const N: usize> Heads<N> {
         self.skip as usize + self.prefix_len as usize
     }
 
-    /// Compares `key` with the common prefix of the keys here. It is equal for nearly every lookup,
-    /// and mostly short: then without a call of `memcmp`. A walk from the first key compares the
-    /// empty key, for which `memcmp` would read no bytes of no address, 40 ns with masked loads.
+    /// Compares `key` with the common prefix of the keys here, of which `first` returns the first
+    /// one. The prefix is equal for nearly every lookup, and mostly short: then `memcmp` is not
+    /// called. A walk from the first key compares the empty key, for which `memcmp` would read no
+    /// bytes of no address, 40 ns with masked loads.
     #[inline(always)]
-    fn compare_prefix(&self, key: &[u8]) -> Ordering {
+    pub(super) fn compare_prefix<'k>(
+        &self,
+        key: &[u8],
+        first: impl FnOnce() -> &'k [u8],
+    ) -> Ordering {
         let (skip, len) = (self.skip as usize, self.prefix_len as usize);
+        if len == 0 {
+            return Ordering::Equal;
+        }
         if len > 8 {
-            return self.compare_long_prefix(key);
+            let prefix = if self.reads_first_key() {
+                &first()[skip..skip + len]
+            } else {
+                self.stored_prefix()
+            };
+            return compare_long_prefix(key, skip, prefix);
         }
         let unused = 64 - 8 * len as u32;
         let (bits, prefix) = (bits_at(key, skip), bits_at(&self.prefix, 0));
@@ -260,25 +294,17 @@ impl<const N: usize> Heads<N> {
         order
     }
 
-    #[inline(never)]
-    fn compare_long_prefix(&self, key: &[u8]) -> Ordering {
-        let prefix = self.prefix();
-        let rest = &key[self.skip as usize..];
-        match rest.get(..prefix.len()) {
-            Some(part) => part.cmp(prefix),
-            None if rest.is_empty() => Ordering::Less,
-            // A key that ends within the prefix is smaller unless it differs before.
-            None => rest.cmp(&prefix[..rest.len()]).then(Ordering::Less),
-        }
-    }
-
     /// Returns the slots with the head of a key, as bits; none if the key does not begin like the
-    /// keys here.
+    /// keys here. `first` is that of [`compare_prefix`](Self::compare_prefix).
     #[inline(always)]
-    pub(super) fn candidates<C: Search>(&self, key: &[u8]) -> u64 {
+    pub(super) fn candidates<'k, C: Search>(
+        &self,
+        key: &[u8],
+        first: impl FnOnce() -> &'k [u8],
+    ) -> u64 {
         const { assert!(N < u64::BITS as usize) };
         let len = self.len();
-        if self.prefix_len > 0 && self.compare_prefix(key).is_ne() {
+        if self.compare_prefix(key, first).is_ne() {
             return 0;
         }
         // Unused slots have a head that a key can have, too, and another may be being pushed since
@@ -288,29 +314,33 @@ impl<const N: usize> Heads<N> {
 
     /// Compares `key` with the key of a slot, if their prefixes or heads differ.
     #[inline]
-    pub(super) fn compare_head(&self, slot: usize, key: &[u8]) -> Ordering {
-        let prefix = match self.prefix_len {
-            0 => Ordering::Equal,
-            _ => self.compare_prefix(key).reverse(),
-        };
+    pub(super) fn compare_head<'k>(
+        &self,
+        slot: usize,
+        key: &[u8],
+        first: impl FnOnce() -> &'k [u8],
+    ) -> Ordering {
+        let prefix = self.compare_prefix(key, first).reverse();
         prefix.then_with(|| self.head(slot).cmp(&head_at(key, self.head_start())))
     }
 
     /// Narrows the indices of `key` in an inner node.
     #[inline(always)]
-    pub(super) fn locate<C: Search>(&self, key: &[u8]) -> Range {
+    pub(super) fn locate<'k, C: Search>(
+        &self,
+        key: &[u8],
+        first: impl FnOnce() -> &'k [u8],
+    ) -> Range {
         let len = self.len();
-        if self.prefix_len > 0 {
-            match self.compare_prefix(key) {
-                Ordering::Less => return Range { start: 0, end: 0 },
-                Ordering::Greater => {
-                    return Range {
-                        start: len,
-                        end: len,
-                    };
-                }
-                Ordering::Equal => {}
+        match self.compare_prefix(key, first) {
+            Ordering::Less => return Range { start: 0, end: 0 },
+            Ordering::Greater => {
+                return Range {
+                    start: len,
+                    end: len,
+                };
             }
+            Ordering::Equal => {}
         }
         let head = head_at(key, self.head_start());
         // Unused slots have the greatest head, but another may be being pushed since the length was
@@ -324,14 +354,16 @@ impl<const N: usize> Heads<N> {
     }
 
     /// Returns the index of `key` in an inner node, or the index where it would be. `compare`
-    /// compares the key at an index with it if their heads are equal.
+    /// compares the key at an index with it if their heads are equal. `first` is that of
+    /// [`compare_prefix`](Self::compare_prefix).
     #[inline(always)]
-    pub(super) fn search<C: Search>(
+    pub(super) fn search<'k, C: Search>(
         &self,
         key: &[u8],
+        first: impl FnOnce() -> &'k [u8],
         compare: impl Fn(usize) -> Ordering,
     ) -> Result<usize, usize> {
-        let Range { start, end } = self.locate::<C>(key);
+        let Range { start, end } = self.locate::<C>(key, first);
         bisect(start..end, compare)
     }
 }
@@ -373,10 +405,13 @@ mod tests {
             let probe = probe.to_be_bytes();
             let expected = keys.binary_search(&probe);
             let compare = |at: usize| keys[at].cmp(&probe);
-            assert_eq!(heads.search::<Baseline>(&probe, compare), expected);
+            assert_eq!(
+                heads.search::<Baseline>(&probe, || &keys[0], compare),
+                expected
+            );
             #[cfg(target_arch = "x86_64")]
             if is_x86_feature_detected!("avx2") {
-                assert_eq!(heads.search::<Avx2>(&probe, compare), expected);
+                assert_eq!(heads.search::<Avx2>(&probe, || &keys[0], compare), expected);
             }
         }
     }
@@ -415,7 +450,11 @@ mod tests {
                     let key: Vec<u8> = (vec![5; skip + rest].into_iter().chain(last)).collect();
                     let expected = keys.binary_search(&key);
                     let compare = |at: usize| keys[at].cmp(&key);
-                    assert_eq!(heads.search::<Baseline>(&key, compare), expected, "{key:?}");
+                    assert_eq!(
+                        heads.search::<Baseline>(&key, || &keys[0], compare),
+                        expected,
+                        "{key:?}"
+                    );
                 }
             }
         }
@@ -424,12 +463,12 @@ mod tests {
     proptest! {
         #[test]
         fn search_agrees_with_binary_search(
-            common in proptest::collection::vec(any::<u8>(), 0..30),
+            common in proptest::collection::vec(any::<u8>(), 0..60),
             tails in proptest::collection::btree_set(
                 proptest::collection::vec(0u8..3, 0..12), 0..=34),
             probe in proptest::collection::vec(0u8..3, 0..12),
-            cut in 0usize..30,
-            skip in 0usize..30,
+            cut in 0usize..60,
+            skip in 0usize..60,
         ) {
             let keys: Vec<Vec<u8>> = tails.iter().map(|t| [&common[..], t].concat()).collect();
             let skip = skip.min(common.len());
@@ -438,10 +477,10 @@ mod tests {
             for probe in [[&common[..], &probe].concat(), [&common[..keep], &probe].concat()] {
                 let compare = |i: usize| keys[i].as_slice().cmp(&probe);
                 let expected = keys.binary_search(&probe);
-                prop_assert_eq!(heads.search::<Baseline>(&probe, compare), expected);
+                prop_assert_eq!(heads.search::<Baseline>(&probe, || &keys[0], compare), expected);
                 #[cfg(target_arch = "x86_64")]
                 if is_x86_feature_detected!("avx2") {
-                    prop_assert_eq!(heads.search::<Avx2>(&probe, compare), expected);
+                    prop_assert_eq!(heads.search::<Avx2>(&probe, || &keys[0], compare), expected);
                 }
             }
         }

@@ -141,9 +141,9 @@ impl<R: Release> Inner<R> {
 
     #[inline(always)]
     fn search<C: Search>(&self, key: &[u8]) -> Result<usize, usize> {
-        self.keys.search::<C>(key, |index| {
-            compare_behind_heads(self.separator(index), key, self.keys.head_start())
-        })
+        let compare =
+            |index| compare_behind_heads(self.separator(index), key, self.keys.head_start());
+        self.keys.search::<C>(key, || self.separator(0), compare)
     }
 
     /// Takes over the subtree counts of the children that this node shares with the old node

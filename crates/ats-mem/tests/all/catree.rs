@@ -11,7 +11,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn behaves_as_a_sorted_map(ops in proptest::collection::vec(op(), 0..1500)) {
+    fn behaves_as_a_sorted_map(ops in ops()) {
         behave_as_a_sorted_map(&CaTree::<Plain>::new(), ops)?;
     }
 }
@@ -22,7 +22,7 @@ proptest! {
     /// The tree behaves like a sorted map for any splits and joins.
     #[test]
     fn behaves_as_a_sorted_map_while_it_adapts(
-        ops in proptest::collection::vec(op(), 0..1500),
+        ops in ops(),
         splits in 1u32..10,
         joins in 0u32..10,
     ) {

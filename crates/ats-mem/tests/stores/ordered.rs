@@ -100,7 +100,26 @@ pub(crate) fn key() -> impl Strategy<Value = Vec<u8>> {
     (head, tail).prop_map(|(head, tail)| [head, &tail].concat())
 }
 
-pub(crate) fn op() -> impl Strategy<Value = Op> {
+/// Generates keys of which nearly all share a beginning longer than a node stores of it.
+fn alike_key() -> impl Strategy<Value = Vec<u8>> {
+    let beginning = b"https://www.example.org/customers/orders/";
+    let tail = prop_oneof![
+        proptest::collection::vec(0u8..2, 0..12),
+        any::<u16>().prop_map(|n| n.to_be_bytes().to_vec()),
+    ];
+    let len = prop_oneof![39 => Just(beginning.len()), 1 => 0..beginning.len()];
+    (len, tail).prop_map(move |(len, tail)| [&beginning[..len], &tail].concat())
+}
+
+/// Generates operations on keys that are alike or not.
+pub(crate) fn ops() -> impl Strategy<Value = Vec<Op>> {
+    prop_oneof![
+        proptest::collection::vec(op(|| key().boxed()), 0..1500),
+        proptest::collection::vec(op(|| alike_key().boxed()), 0..1500),
+    ]
+}
+
+fn op(key: impl Fn() -> BoxedStrategy<Vec<u8>>) -> impl Strategy<Value = Op> {
     prop_oneof![
         5 => (key(), any::<u64>()).prop_map(|(key, value)| Op::Put(key, value)),
         4 => key().prop_map(Op::Remove),
