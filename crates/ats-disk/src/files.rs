@@ -6,7 +6,7 @@ mod reserve;
 mod run_writer;
 
 pub(crate) use reserve::{NAME as RESERVE_NAME, Reserve};
-pub(crate) use run_writer::RunWriter;
+pub(crate) use run_writer::{RunWriter, file_bytes};
 
 use crate::error::Error;
 use crate::fault_injection::{InjectedFault, is_injected};

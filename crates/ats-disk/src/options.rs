@@ -83,8 +83,11 @@ pub struct Options {
     pub cache_bytes: Option<usize>,
     /// About how large a block is, uncompressed; more than 0, and 1 GiB at most.
     pub block_bytes: usize,
-    /// About how large a file of a run gets before the next one is begun, more than 0. A compaction
-    /// loses the part of the file that it is writing when the process ends.
+    /// About how large a file of a run gets at most before the next one is begun, more than 0. The
+    /// files of a run below eight times this size are an eighth of it, or 4 MiB; those of a run
+    /// above 64 times this size are a 64th of it. A compaction loses the part of the file that it
+    /// is writing when the process ends, and the reserve for a full disk is as large as the largest
+    /// file.
     pub file_bytes: u64,
     /// The compression of blocks.
     pub compression: Compression,

@@ -9,7 +9,7 @@ use crate::entry::Kind;
 use crate::entry::collapse::{Chain, is_absent};
 use crate::error::Error;
 use crate::fault_injection::{InjectedFault, is_injected};
-use crate::files::{Files, RunWriter};
+use crate::files::{Files, RunWriter, file_bytes};
 use crate::flush::Flusher;
 use crate::ids::RunId;
 use crate::manifest::{CompactionMeta, Edit, RunMeta};
@@ -25,8 +25,6 @@ use std::sync::Arc;
 const READ_AHEAD_BYTES: usize = 256 << 10;
 /// Bytes of the buffers for a run, of blocks and of parts.
 const RUN_BUFFER_BYTES: usize = READ_AHEAD_BYTES + READ_AHEAD_BYTES / 4;
-/// A run has about so many files at most, so that large stores do not need many.
-const FILES: u64 = 64;
 /// After so many keys, or bytes of keys and values, it is looked whether something is more urgent.
 const KEYS_PER_STEP: u32 = 4096;
 const BYTES_PER_STEP: u64 = 16 << 20;
@@ -155,13 +153,20 @@ impl Executor {
             let sets = runs.iter().filter_map(|run| run.run.range_deletes());
             sets.flat_map(|deletes| deletes.iter()).collect()
         };
-        let moved = movable(&runs, self.state.options.file_bytes / 4, is_bottom);
-        Inputs {
+        let mut inputs = Inputs {
             is_bottom,
             range_deletes: Arc::new(deletes),
-            moved,
+            moved: VecDeque::new(),
             runs,
-        }
+        };
+        let least_bytes = self.file_bytes(&inputs) / 4;
+        inputs.moved = movable(&inputs.runs, least_bytes, is_bottom);
+        inputs
+    }
+
+    /// Returns about how large the files become of the run that the inputs become.
+    fn file_bytes(&self, inputs: &Inputs) -> u64 {
+        file_bytes(inputs.bytes(), self.state.options.file_bytes)
     }
 
     /// Writes the files of the run that the inputs become.
@@ -192,8 +197,8 @@ impl Executor {
             compaction.resume.as_deref(),
         )?;
         let deletes = Arc::clone(&inputs.range_deletes);
-        let mut writer = RunWriter::new(&self.files, seqs, deletes, compaction.resume.clone());
-        writer.set_file_bytes(inputs.bytes() / FILES);
+        let (resume, file_bytes) = (compaction.resume.clone(), self.file_bytes(inputs));
+        let mut writer = RunWriter::new(&self.files, seqs, deletes, resume, file_bytes);
         writer.set_complete(&compaction.files);
         let mut progress = Progress {
             done: 0,

@@ -11,6 +11,21 @@ use ats_store::KeyRange;
 use std::mem;
 use std::sync::Arc;
 
+/// A run of some size has about so many files: the [reserve](super::reserve) is as large as the
+/// largest file, and a compaction loses the file that it is writing when the process ends.
+const FILES: u64 = 8;
+/// A run has about so many files at most, so that large stores do not need many.
+const MOST_FILES: u64 = 64;
+/// Files of a run are not smaller than this just so that there are some.
+const LEAST_BYTES: u64 = 4 << 20;
+
+/// Returns about how large the files become of a run of so many bytes: `most` is the
+/// [setting](crate::Options::file_bytes).
+pub(crate) fn file_bytes(run_bytes: u64, most: u64) -> u64 {
+    let few = (run_bytes / FILES).max(LEAST_BYTES).min(most);
+    few.max(run_bytes / MOST_FILES)
+}
+
 /// Writes the files of a run.
 pub(crate) struct RunWriter<'a> {
     files: &'a Files,
@@ -34,19 +49,20 @@ pub(crate) struct RunWriter<'a> {
 }
 
 impl<'a> RunWriter<'a> {
-    /// Makes the writer of a run with these changes. `low` is the lowest key still to be written,
-    /// if a part of the run is written already.
+    /// Makes the writer of a run with these changes, whose [files become](file_bytes) so large.
+    /// `low` is the lowest key still to be written, if a part of the run is written already.
     pub(crate) fn new(
         files: &'a Files,
         seqs: (Seq, Seq),
         range_deletes: Arc<RangeSet>,
         low: Option<Vec<u8>>,
+        file_bytes: u64,
     ) -> Self {
         RunWriter {
             files,
             first_seq: seqs.0,
             last_seq: seqs.1,
-            file_bytes: files.state.options.file_bytes,
+            file_bytes,
             range_deletes,
             low,
             upper: None,
@@ -60,11 +76,6 @@ impl<'a> RunWriter<'a> {
     /// Says which files of the run are complete already.
     pub(crate) fn set_complete(&mut self, files: &[FileMeta]) {
         self.upper = files.iter().rev().find_map(|file| file.last_key.clone());
-    }
-
-    /// Lets files become so large, if that is larger than the options say.
-    pub(crate) fn set_file_bytes(&mut self, bytes: u64) {
-        self.file_bytes = self.file_bytes.max(bytes);
     }
 
     /// Adds the entries of a key. Keys ascend.
@@ -178,5 +189,29 @@ impl Drop for RunWriter<'_> {
         for number in &self.begun {
             let _ = self.files.state.directory.remove(&file_name(*number));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn small_runs_have_small_files_and_large_runs_few() {
+        let most = 64 * MIB;
+        for (run, file) in [
+            (0, 4),
+            (30, 4),
+            (80, 10),
+            (512, 64),
+            (4096, 64),
+            (8192, 128),
+        ] {
+            assert_eq!(file_bytes(run * MIB, most), file * MIB, "{run} MiB");
+        }
+        assert_eq!(file_bytes(30 * MIB, 1 << 20), MIB);
+        assert_eq!(file_bytes(6400, 10), 100);
     }
 }
