@@ -398,6 +398,26 @@ impl<R: Release, const N: usize> Block<R, N> {
         Some((SlabBox::new(Block { keys, slots }), at))
     }
 
+    /// Returns a copy without a slot and without tail. Reads no record unless heads are equal. The
+    /// caller holds the lock, and another slot has a record.
+    pub(super) fn without(&self, slot: usize) -> SlabBox<Self> {
+        let (order, len) = (self.in_order(), self.len() - 1);
+        let gone = order.index_of(slot);
+        let old = |slot: usize| order.slot(if slot < gone { slot } else { slot + 1 });
+        let keys = self.keys.like(len, |slot| self.keys.head(old(slot)));
+        if self.word(slot).is_gone() {
+            keys.header.remove_tombstone();
+        }
+        let slots = std::array::from_fn(|slot| {
+            Slot::new(if slot < len {
+                self.slots[old(slot)].peek()
+            } else {
+                Word::UNUSED
+            })
+        });
+        SlabBox::new(Block { keys, slots })
+    }
+
     fn shares_prefix(&self, key: &[u8]) -> bool {
         (self.keys.compare_prefix(key, || self.first_key())).is_eq()
     }

@@ -230,6 +230,11 @@ impl<'n, R: Release> Leaf<'n, R> {
         })
     }
 
+    /// Returns a copy without a slot: see [`Block::without`].
+    pub(super) fn without(self, slot: usize, guard: &'n Guard) -> Self {
+        each!(self, block => of(block.without(slot), guard))
+    }
+
     /// Returns the records, ascending, without tombstones, but with removals.
     pub(super) fn items(self) -> Vec<Item<'n, R>> {
         each!(self, block => block.items())

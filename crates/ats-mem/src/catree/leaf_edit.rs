@@ -11,7 +11,7 @@ use super::heads::common_prefix;
 use super::item::Item;
 use super::kind::Kind;
 use super::leaf::Leaf;
-use super::link::Node;
+use super::link::{Link, Node};
 use super::locked_leaf::LockedLeaf;
 use super::nodes::{Nodes, Parts, Replacement, retire};
 use super::path::{Path, PathNode, build, replace};
@@ -69,19 +69,8 @@ impl<'g, R: Release> LockedLeaf<'g, R> {
             };
         }
         if let Some((copy, at)) = leaf.with_added(record, guard) {
-            leaf.header().set_dead();
             let link = self.link.expect("the finger leads to leaves that append");
-            // SAFETY: the lock is held, and the leaf, to which the link leads, is dead (CATREE-1,
-            // CATREE-3).
-            unsafe { link.store(copy.node()) };
-            if let (Some(leaf), Some(copy)) = (leaf.full(), copy.full())
-                && let Some(finger) = self.base.finger(&mut self.held)
-            {
-                finger.follow(leaf, copy);
-            }
-            // SAFETY: the copy has just been published, so no link leads to the leaf any more
-            // (CATREE-6).
-            unsafe { retire(leaf.node(), guard) };
+            self.replace_by_copy(link, copy, guard);
             return Spot {
                 grew: at == 0,
                 is_new: true,
@@ -138,6 +127,23 @@ impl<'g, R: Release> LockedLeaf<'g, R> {
         }
     }
 
+    /// Replaces the leaf, to which the link leads, by a copy with one record more or less.
+    fn replace_by_copy(&mut self, link: &Link<R>, copy: Leaf<'g, R>, guard: &Guard) {
+        let leaf = self.leaf;
+        leaf.header().set_dead();
+        // SAFETY: the lock is held, and the leaf, to which the link leads, is dead (CATREE-1,
+        // CATREE-3).
+        unsafe { link.store(copy.node()) };
+        if let (Some(leaf), Some(copy)) = (leaf.full(), copy.full())
+            && let Some(finger) = self.base.finger(&mut self.held)
+        {
+            finger.follow(leaf, copy);
+        }
+        // SAFETY: the copy has just been published, so no link leads to the leaf any more
+        // (CATREE-6).
+        unsafe { retire(leaf.node(), guard) };
+    }
+
     /// Points the finger at a leaf to whose end two successive writes have added, unless it is a
     /// small leaf, which is found at once.
     fn point_finger(&mut self, record: &Record<R>, root: &Root<R>, guard: &Guard) {
@@ -159,7 +165,7 @@ impl<'g, R: Release> LockedLeaf<'g, R> {
     }
 
     /// Removes the record of a slot from its leaf; the record itself is not retired.
-    pub(super) fn take_out(&mut self, at: usize, key: &[u8], root: &Root<R>, guard: &Guard) {
+    pub(super) fn take_out(&mut self, at: usize, key: &[u8], root: &Root<R>, guard: &'g Guard) {
         let leaf = self.leaf;
         if leaf.put_tombstone(at, key) {
             if !has_many_tombstones(leaf, leaf.live()) {
@@ -171,6 +177,12 @@ impl<'g, R: Release> LockedLeaf<'g, R> {
                 return self.base.set_last(spot(leaf, at));
             }
             self.shrink(items, key, root, guard);
+        } else if let Some(link) = self.link
+            && let left = leaf.live() - usize::from(leaf.is_live(at))
+            && left > MERGE_BELOW
+            && !has_many_tombstones(leaf, left)
+        {
+            self.replace_by_copy(link, leaf.without(at, guard), guard);
         } else {
             let gone = leaf.word(at).address();
             let mut items = leaf.items();
