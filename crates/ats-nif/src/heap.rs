@@ -336,6 +336,13 @@ fn address(word: VmWord<'_>, tag: Word) -> Option<*const Word> {
     has_tag.then(|| std::ptr::with_exposed_provenance((word.raw() - tag) as usize))
 }
 
+/// Returns the header of a term on the heap that is no list cell. `None` for another term, and for
+/// a literal.
+#[inline]
+pub fn header(word: VmWord<'_>) -> Option<Word> {
+    read_words::<1>(word).map(|[header]| header)
+}
+
 /// Returns the first words of a term on the heap that is no list cell, which has more than one if
 /// its header says so.
 #[inline]

@@ -8,8 +8,8 @@
 
 use crate::env::{Env, OwnEnv, VmWord};
 use crate::etf::Etf;
-use crate::ident;
 use crate::sys::{self, Word};
+use crate::{heap, ident};
 use ats_term::term_ref::Ident;
 use std::sync::OnceLock;
 
@@ -126,6 +126,14 @@ pub fn load(env: Env<'_>) {
         });
         known.then_some(header)
     });
+}
+
+/// Returns `true` if a term is an ordinary reference of this node, or one that keeps a resource.
+/// Other references may not be told.
+#[inline]
+pub fn has_known_header(word: VmWord<'_>) -> bool {
+    let known = REF_HEADER.get().copied().flatten();
+    known.is_some() && heap::header(word) == known
 }
 
 /// Returns `true` if ordinary references can be kept as their numbers.

@@ -253,10 +253,9 @@ impl<'e> VmTerm<'e> {
         }
     }
 
-    /// Returns the kind of a boxed term. VM functions that also return the contents are tried
-    /// first.
+    /// Returns the kind of a boxed term, by its header if the layout is known.
     fn boxed_kind(self) -> Kind<Self> {
-        if let Some(elements) = self.tuple_words() {
+        if let Some(elements) = heap::tuple(self.word) {
             return Kind::Tuple(elements.len());
         }
         if big::digits(self.word).is_some() {
@@ -271,8 +270,23 @@ impl<'e> VmTerm<'e> {
         if let Some(value) = heap::float(self.word) {
             return Kind::Float(value);
         }
-        if let Some(bytes) = self.as_bytes() {
+        if let Some(bytes) = heap::binary(self.word) {
             return Kind::Bits(bytes.len() * 8);
+        }
+        if reference::has_known_header(self.word) {
+            return Kind::Ref;
+        }
+        self.boxed_kind_by_vm()
+    }
+
+    /// Returns the kind of a boxed term. Functions of the VM that also return the contents are
+    /// tried first.
+    fn boxed_kind_by_vm(self) -> Kind<Self> {
+        if let Some(bytes) = self.as_bytes_by_vm() {
+            return Kind::Bits(bytes.len() * 8);
+        }
+        if let Some(elements) = self.tuple_words_by_vm() {
+            return Kind::Tuple(elements.len());
         }
         if let Some(value) = self.double() {
             return Kind::Float(value);
@@ -400,7 +414,9 @@ impl TermRef for VmTerm<'_> {
     fn with_ident<R>(self, f: impl FnOnce(Ident<'_>) -> R) -> R {
         match self.word.raw() & 0xF {
             PID_TAG | PORT_TAG => ident::with_local_immediate(self.word, f),
-            _ if self.passes(sys::enif_is_ref) => reference::with_ident(self.word, f),
+            _ if reference::has_known_header(self.word) || self.passes(sys::enif_is_ref) => {
+                reference::with_ident(self.word, f)
+            }
             _ => ident::with_vm_ident(self.word, false, f),
         }
     }
