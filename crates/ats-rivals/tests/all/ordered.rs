@@ -9,14 +9,14 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_skip_list_behaves_as_a_sorted_map(ops in proptest::collection::vec(op(), 0..1500)) {
+    fn a_skip_list_behaves_as_a_sorted_map(ops in ops()) {
         behave_as_a_sorted_map(&SkipList::<Plain>::new(), ops)?;
     }
 
     /// The tree is split and joined as often as possible, seldom, or never.
     #[test]
     fn the_lock_free_tree_behaves_as_a_sorted_map(
-        ops in proptest::collection::vec(op(), 0..1500),
+        ops in ops(),
         splits in 0u32..10,
         joins in 0u32..10,
     ) {
