@@ -20,6 +20,7 @@
     deep_terms/1,
     wide_terms/1,
     maps_of_the_same_keys/1,
+    funs_of_every_shape/1,
     results_are_independent/1
 ]).
 %% Called in another machine.
@@ -46,6 +47,7 @@ all() ->
         deep_terms,
         wide_terms,
         maps_of_the_same_keys,
+        funs_of_every_shape,
         results_are_independent
     ].
 
@@ -519,6 +521,41 @@ mixed(N) ->
         end
      || I <- lists:seq(1, N)
     ].
+
+%% Closures of several arities and numbers of captured values, beside external funs, also of modules
+%% that are not there, as keys and as values, are those of ets, and work.
+funs_of_every_shape(_) ->
+    Captured = {captured, [make_ref(), 1.5, <<"text">>]},
+    Closures =
+        [fun() -> Captured end, fun(A) -> A end, fun(A) -> {A, Captured} end, fun(_, B) -> B end,
+         fun(A, B) -> {A, B, Captured} end, fun(_, _, C) -> C end]
+        ++ [closure(N) || N <- lists:seq(1, 5)],
+    External = [fun erlang:abs/1, fun lists:map/2, fun ?MODULE:all/0, fun no_module:no_function/7],
+    Funs = Closures ++ External,
+    M = ats_oracle:subject(),
+    Spec = [{{'$1', '_'}, [{is_function, '$1'}], ['$1']}],
+    Keys = Funs ++ [{F, 1} || F <- Funs] ++ [#{F => F} || F <- Funs],
+    [begin
+         {E, T} = {ets:new(e, [Type]), M:new(t, [Type])},
+         [?assertEqual(ets:insert(E, {K, Funs}), M:insert(T, {K, Funs})) || K <- Order(Keys)],
+         ?assertEqual(lists:sort(ets:tab2list(E)), lists:sort(M:tab2list(T))),
+         [?assertEqual(ets:lookup(E, K), M:lookup(T, K)) || K <- Keys],
+         ?assertEqual(lists:sort(ets:select(E, Spec)), lists:sort(M:select(T, Spec))),
+         [{Fun, [Fun | _]}] = M:lookup(T, hd(Funs)),
+         ?assertEqual(Captured, Fun()),
+         M:delete(T)
+     end || Type <- ?TYPES, Order <- [fun(Ks) -> Ks end, fun lists:reverse/1]],
+    ok.
+
+closure(N) ->
+    List = lists:seq(1, N),
+    case N of
+        1 -> fun() -> List end;
+        2 -> [A, B] = List, fun(C) -> {A, B, C} end;
+        3 -> [A, B, C] = List, fun() -> {A, B, C} end;
+        4 -> [A, B, C, D] = List, fun(E) -> {A, B, C, D, E} end;
+        5 -> [A, B, C, D, E] = List, fun(F, G) -> {A, B, C, D, E, F, G} end
+    end.
 
 %% A result is the caller's own: it outlives the object, the table and the next insert.
 results_are_independent(_) ->
