@@ -160,7 +160,7 @@ fn lines() -> Vec<Line> {
             3,
             60,
         )
-        .quickly("--quick --field everyday --only program:", Some(3), 8),
+        .quickly("--quick --field everyday --only program:", Some(3), 5),
         bench("short-tuples", "--ms 200 --only {a,Int},", 5, 200).quickly(
             "--quick --only {a,Int},\\ hot",
             Some(3),
