@@ -24,7 +24,7 @@ use parking_lot::Mutex;
 use quick_cache::sync::DefaultLifecycle;
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// Bytes that the cache takes for an item besides the item, about: its slot in the tables, and
 /// half a slot, since as many items again are remembered that were let go lately.
@@ -117,9 +117,14 @@ pub(crate) struct BlockCache {
     misses: ShardedCounter,
 }
 
+/// The number of processors. The system is asked once: that takes a dozen calls of it, and each
+/// store may have a cache of its own.
+static PROCESSORS: OnceLock<usize> = OnceLock::new();
+
 impl Items {
     fn new(budget: usize) -> Self {
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let count = || std::thread::available_parallelism().map_or(1, usize::from);
+        let processors = *PROCESSORS.get_or_init(count);
         let shards = (4 * processors).min(budget / MIN_SHARD_BYTES).max(1);
         // Rounded down, as `quick_cache` rounds up.
         let shards = (shards + 1).next_power_of_two() / 2;
