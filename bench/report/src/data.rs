@@ -50,6 +50,12 @@ impl Row {
         median(self.samples(side))
     }
 
+    /// Returns the time that a part of the calls of a kind takes at most.
+    pub fn time_at(&self, what: &str, part: f64) -> Option<f64> {
+        let pairs = self.0[what].as_array()?;
+        pairs.iter().find(|pair| pair[0].as_f64() == Some(part))?[1].as_f64()
+    }
+
     /// `true` if more is better.
     pub fn is_more_better(&self) -> bool {
         self.text("better") != "less"
@@ -104,6 +110,13 @@ impl Row {
         let least = samples.iter().copied().reduce(f64::min)?;
         Some((most - least) / median(samples)?)
     }
+}
+
+/// Returns the geometric mean of the ratios to the best of the others.
+pub fn geometric_mean<'r>(rows: impl Iterator<Item = &'r Row>) -> Option<f64> {
+    let logarithms: Vec<f64> = rows.filter_map(Row::ratio_to_best).map(f64::ln).collect();
+    let mean = logarithms.iter().sum::<f64>() / logarithms.len() as f64;
+    (!logarithms.is_empty()).then(|| mean.exp())
 }
 
 /// An experiment that was measured.
@@ -188,20 +201,16 @@ impl Report {
 
     /// Returns the rows of an experiment.
     pub fn rows(&self, name: &str) -> &[Row] {
-        let found = self.measured.iter().find(|one| one.name == name);
-        found.map_or(&[], |one| &one.rows)
+        self.find(name).map_or(&[], |one| &one.rows)
     }
 
     /// Returns the day on which an experiment was measured, or nothing.
     pub fn day(&self, name: &str) -> &str {
-        let found = self.measured.iter().find(|one| one.name == name);
-        found.map_or("", Measured::day)
+        self.find(name).map_or("", Measured::day)
     }
 
-    /// Returns the day of the last measurement, or nothing.
-    pub fn last_day(&self) -> &str {
-        let days = self.measured.iter().map(Measured::day);
-        days.max().unwrap_or_default()
+    fn find(&self, name: &str) -> Option<&Measured> {
+        self.measured.iter().find(|one| one.name == name)
     }
 
     /// Everything, for other programs.

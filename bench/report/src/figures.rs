@@ -3,8 +3,9 @@
 //! A table stands between two lines of a document that name it. The files of `bench/results` have
 //! the figures of the same run as data.
 
-use crate::data::{Report, Row};
+use crate::data::{Report, Row, geometric_mean};
 use crate::plan::KINDS_OF_KEYS;
+use crate::text::{machine, shown, shown_time, wrapped};
 use crate::{front_page, picture};
 use std::fmt::Write as _;
 use std::fs;
@@ -17,7 +18,9 @@ use std::path::Path;
 /// If a file cannot be read or written, or a document has no place for its table.
 pub fn write(report: &Report, root: &Path) -> Result<(), String> {
     let readme = root.join("README.md");
-    renew(&readme, "figures", |old| front_page::table(report, old))?;
+    if !report.measured.is_empty() {
+        renew(&readme, "figures", |old| front_page::table(report, old))?;
+    }
     let limits = root.join("docs/inside/limits.md");
     if let Some(table) = latency(report) {
         renew(&limits, "latency", |_| table)?;
@@ -81,70 +84,11 @@ fn renew(file: &Path, table: &str, text: impl FnOnce(&str) -> String) -> Result<
     fs::write(file, format!("{before}{begin}{text}{end}{after}")).map_err(of_file)
 }
 
-/// Returns a ratio; bold where we are behind.
-pub fn shown(ratio: f64) -> String {
-    let text = match ratio {
-        9.95.. => format!("{ratio:.0}"),
-        0.995.. => format!("{ratio:.1}"),
-        _ => format!("{ratio:.2}"),
-    };
-    if ratio < 0.995 {
-        format!("**{text}**")
-    } else {
-        text
-    }
-}
-
-pub fn time_at(row: &Row, what: &str, part: f64) -> Option<f64> {
-    let pairs = row.0[what].as_array()?;
-    pairs.iter().find(|pair| pair[0].as_f64() == Some(part))?[1].as_f64()
-}
-
-pub fn shown_time(millis: f64) -> String {
-    match millis {
-        9.95.. => format!("{millis:.0}"),
-        0.095.. => format!("{millis:.1}"),
-        _ => format!("{millis:.2}"),
-    }
-}
-
-/// Returns the machine, the versions and the day, in a sentence without its full stop.
-fn machine_and_day(report: &Report) -> String {
-    format!("{}; {}", machine(report), report.last_day())
-}
-
-/// Returns the machine and the versions, in a sentence without its full stop.
-pub fn machine(report: &Report) -> String {
-    let mut machines = report.measured.iter().map(|one| &one.machine);
-    let known = machines.rfind(|machine| machine["erlang"].is_string());
-    let Some(machine) = known else {
-        return "The machine is not known".to_string();
-    };
-    let text = |name: &str| machine[name].as_str().unwrap_or("unknown").to_string();
-    format!(
-        "{} cores of a machine with \"{}\", Erlang/OTP {}",
-        machine["schedulers"],
-        text("processor"),
-        text("erlang").split(',').next().unwrap_or_default()
-    )
-}
-
-/// Lines of at most a hundred columns; empty lines at the end stay.
-pub fn wrapped(text: &str) -> String {
-    let body = text.trim_end();
-    let (mut lines, mut line) = (String::new(), String::new());
-    for word in body.split_whitespace() {
-        if line.len() + word.len() >= 100 {
-            lines += &line;
-            lines.push('\n');
-            line.clear();
-        }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line += word;
-    }
-    lines + &line + &text[body.len()..]
+/// Returns the machine, the versions and the last day of some experiments, in a sentence without
+/// its full stop.
+fn machine_and_day(report: &Report, experiments: &[&str]) -> String {
+    let days = experiments.iter().map(|name| report.day(name));
+    format!("{}; {}", machine(report), days.max().unwrap_or_default())
 }
 
 /// The calls of the table of waits.
@@ -168,7 +112,7 @@ fn latency(report: &Report) -> Option<String> {
                 && row.text("side") == side
                 && row.text("type") == "ordered_set"
         })?;
-        let times = ["lookup", "message"].map(|what| time_at(row, what, 0.999));
+        let times = ["lookup", "message"].map(|what| row.time_at(what, 0.999));
         let [lookup, message] = [times[0]? / 1000.0, times[1]? / 1000.0];
         Some(format!("{} / {}", shown_time(lookup), shown_time(message)))
     };
@@ -222,7 +166,7 @@ fn table_of(report: &Report, experiment: &str, labels: &[&str]) -> Option<String
         .iter()
         .filter(|(kind, _)| rows.iter().any(|row| row.text("type") == *kind))
         .collect();
-    let mut text = wrapped(&format!("{}.\n\n", machine_and_day(report)));
+    let mut text = wrapped(&format!("{}.\n\n", machine_and_day(report, &[experiment])));
     let heads = columns.iter().map(|(kind, processes)| match columns.len() {
         2 => format!(
             "{processes} process{}",
@@ -261,13 +205,6 @@ fn table_of(report: &Report, experiment: &str, labels: &[&str]) -> Option<String
     (!named.is_empty()).then_some(text)
 }
 
-/// Returns the geometric mean of the ratios to the best of the others.
-pub fn geometric_mean<'r>(rows: impl Iterator<Item = &'r Row>) -> Option<f64> {
-    let logarithms: Vec<f64> = rows.filter_map(Row::ratio_to_best).map(f64::ln).collect();
-    let mean = logarithms.iter().sum::<f64>() / logarithms.len() as f64;
-    (!logarithms.is_empty()).then(|| mean.exp())
-}
-
 /// Returns the lines that describe a file.
 fn head(report: &Report, what: &str, experiments: &[&str]) -> String {
     let kind = if report.quick {
@@ -278,7 +215,7 @@ fn head(report: &Report, what: &str, experiments: &[&str]) -> String {
     format!(
         "# {what}: make report, experiments {}; written by make figures.\n# {kind}{}.\n",
         experiments.join(", "),
-        machine_and_day(report)
+        machine_and_day(report, experiments)
     )
 }
 
@@ -314,7 +251,7 @@ fn file_of_latencies(report: &Report) -> Option<String> {
     let mut text = head(report, what, &["latency"]) + "call,side,type,lookup_ms,message_ms\n";
     let empty = text.len();
     for row in report.rows("latency") {
-        let times = ["lookup", "message"].map(|what| time_at(row, what, 0.999));
+        let times = ["lookup", "message"].map(|what| row.time_at(what, 0.999));
         if let [Some(lookup), Some(message)] = times {
             let [call, side, kind] = ["name", "side", "type"].map(|name| row.text(name));
             let (lookup, message) = (lookup / 1000.0, message / 1000.0);

@@ -1,7 +1,7 @@
 //! README's table of figures, and its sentences about small tables.
 
-use crate::data::{Report, Row};
-use crate::figures::{geometric_mean, machine, shown, shown_time, time_at, wrapped};
+use crate::data::{Report, Row, geometric_mean};
+use crate::text::{machine, shown, shown_time, wrapped};
 
 /// A row of README's table.
 struct Line {
@@ -338,7 +338,7 @@ fn waits(report: &Report) -> Option<String> {
         let row = rows.find(|row| {
             of("name", row, call) && of("side", row, side) && of("type", row, "ordered_set")
         });
-        row.and_then(|row| Some(time_at(row, "lookup", 0.999)? / 1000.0))
+        row.and_then(|row| Some(row.time_at("lookup", 0.999)? / 1000.0))
     };
     let (call, words) = [
         ("insert", "inserts a list of a million objects"),

@@ -15,6 +15,7 @@ mod picture;
 mod plan;
 mod published;
 mod run;
+mod text;
 mod view;
 
 use clap::Parser;
