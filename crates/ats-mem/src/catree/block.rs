@@ -381,21 +381,14 @@ impl<R: Release, const N: usize> Block<R, N> {
         let at = self.index_of(key, &order).unwrap_or_else(|index| index);
         let head = head_at(key, self.keys.head_start());
         let old = |slot: usize| order.slot(if slot < at { slot } else { slot - 1 });
-        let keys = self.keys.like(len + 1, |slot| {
+        let copy = self.copy(len + 1, |slot| {
             if slot == at {
-                head
+                (head, Word::of(record))
             } else {
-                self.keys.head(old(slot))
+                self.entry(old(slot))
             }
         });
-        let slots = std::array::from_fn(|slot| {
-            Slot::new(match slot {
-                _ if slot == at => Word::of(record),
-                _ if slot <= len => self.slots[old(slot)].peek(),
-                _ => Word::UNUSED,
-            })
-        });
-        Some((SlabBox::new(Block { keys, slots }), at))
+        Some((copy, at))
     }
 
     /// Returns a copy without a slot and without tail. Reads no record unless heads are equal. The
@@ -404,17 +397,31 @@ impl<R: Release, const N: usize> Block<R, N> {
         let (order, len) = (self.in_order(), self.len() - 1);
         let gone = order.index_of(slot);
         let old = |slot: usize| order.slot(if slot < gone { slot } else { slot + 1 });
-        let keys = self.keys.like(len, |slot| self.keys.head(old(slot)));
+        let copy = self.copy(len, |slot| self.entry(old(slot)));
         if self.word(slot).is_gone() {
-            keys.header.remove_tombstone();
+            copy.keys.header.remove_tombstone();
         }
-        let slots = std::array::from_fn(|slot| {
-            Slot::new(if slot < len {
-                self.slots[old(slot)].peek()
+        copy
+    }
+
+    /// Returns the head and the word of a slot below `len`. The caller holds the lock.
+    #[inline(always)]
+    fn entry(&self, slot: usize) -> (Head, Word<R>) {
+        (self.keys.head(slot), self.slots[slot].peek())
+    }
+
+    /// Returns a block like this one, of these ascending heads and their words, without tail.
+    #[inline(always)]
+    fn copy(&self, len: usize, entry: impl Fn(usize) -> (Head, Word<R>)) -> SlabBox<Self> {
+        let keys = self.keys.like(len, |slot| entry(slot).0);
+        let word = |slot| {
+            if slot < len {
+                entry(slot).1
             } else {
                 Word::UNUSED
-            })
-        });
+            }
+        };
+        let slots = std::array::from_fn(|slot| Slot::new(word(slot)));
         SlabBox::new(Block { keys, slots })
     }
 

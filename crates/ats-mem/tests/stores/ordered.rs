@@ -84,31 +84,31 @@ pub(crate) enum Op {
     Batch(BTreeMap<Vec<u8>, u64>, Option<usize>),
 }
 
+/// Generates ends of keys.
+fn tail() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        proptest::collection::vec(0u8..2, 0..12),
+        any::<u16>().prop_map(|n| n.to_be_bytes().to_vec()),
+    ]
+}
+
 /// Generates keys that are often equal, share prefixes of many lengths, and differ in trailing
 /// zeros.
 pub(crate) fn key() -> impl Strategy<Value = Vec<u8>> {
-    let tail = prop_oneof![
-        proptest::collection::vec(0u8..2, 0..12),
-        any::<u16>().prop_map(|n| n.to_be_bytes().to_vec()),
-    ];
     let head = prop_oneof![
         Just(&b""[..]),
         Just(&b"a common beginning of some keys/"[..]),
         Just(&b"a common beginning of some"[..]),
         Just(&b"\0\0\0"[..]),
     ];
-    (head, tail).prop_map(|(head, tail)| [head, &tail].concat())
+    (head, tail()).prop_map(|(head, tail)| [head, &tail].concat())
 }
 
 /// Generates keys of which nearly all share a beginning longer than a node stores of it.
 fn alike_key() -> impl Strategy<Value = Vec<u8>> {
     let beginning = b"https://www.example.org/customers/orders/";
-    let tail = prop_oneof![
-        proptest::collection::vec(0u8..2, 0..12),
-        any::<u16>().prop_map(|n| n.to_be_bytes().to_vec()),
-    ];
     let len = prop_oneof![39 => Just(beginning.len()), 1 => 0..beginning.len()];
-    (len, tail).prop_map(move |(len, tail)| [&beginning[..len], &tail].concat())
+    (len, tail()).prop_map(move |(len, tail)| [&beginning[..len], &tail].concat())
 }
 
 /// Generates operations on keys that are alike or not.
