@@ -3,7 +3,7 @@
 use crate::cursor::{MergeCursor, Source};
 use crate::entry::collapse::Chain;
 use crate::error::Error;
-use crate::files::{Files, RunWriter, file_bytes};
+use crate::files::{Files, RunWriter};
 use crate::ids::{JournalNumber, Seq};
 use crate::journal;
 use crate::manifest::{Edit, RunMeta};
@@ -171,8 +171,7 @@ impl Flusher {
         cursor.seek(Some(MayBlock::here()), Direction::Up, None)?;
         let seqs = (sealed.first_seq, sealed.last_seq);
         let bytes = sealed.memtable.bytes() as u64;
-        let file_bytes = file_bytes(bytes, self.state.options.file_bytes);
-        let mut writer = RunWriter::new(&self.files, seqs, deletes, None, file_bytes);
+        let mut writer = RunWriter::new(&self.files, seqs, deletes, None, bytes);
         let mut chain = Chain::new();
         let operator = self.state.options.operator.as_deref();
         while let Some(key) = cursor.key() {

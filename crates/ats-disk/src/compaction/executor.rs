@@ -159,14 +159,9 @@ impl Executor {
             moved: VecDeque::new(),
             runs,
         };
-        let least_bytes = self.file_bytes(&inputs) / 4;
+        let least_bytes = file_bytes(inputs.bytes(), self.state.options.file_bytes) / 4;
         inputs.moved = movable(&inputs.runs, least_bytes, is_bottom);
         inputs
-    }
-
-    /// Returns about how large the files become of the run that the inputs become.
-    fn file_bytes(&self, inputs: &Inputs) -> u64 {
-        file_bytes(inputs.bytes(), self.state.options.file_bytes)
     }
 
     /// Writes the files of the run that the inputs become.
@@ -197,8 +192,8 @@ impl Executor {
             compaction.resume.as_deref(),
         )?;
         let deletes = Arc::clone(&inputs.range_deletes);
-        let (resume, file_bytes) = (compaction.resume.clone(), self.file_bytes(inputs));
-        let mut writer = RunWriter::new(&self.files, seqs, deletes, resume, file_bytes);
+        let (resume, bytes) = (compaction.resume.clone(), inputs.bytes());
+        let mut writer = RunWriter::new(&self.files, seqs, deletes, resume, bytes);
         writer.set_complete(&compaction.files);
         let mut progress = Progress {
             done: 0,

@@ -49,20 +49,20 @@ pub(crate) struct RunWriter<'a> {
 }
 
 impl<'a> RunWriter<'a> {
-    /// Makes the writer of a run with these changes, whose [files become](file_bytes) so large.
-    /// `low` is the lowest key still to be written, if a part of the run is written already.
+    /// Makes the writer of a run with these changes, of about so many bytes. `low` is the lowest
+    /// key still to be written, if a part of the run is written already.
     pub(crate) fn new(
         files: &'a Files,
         seqs: (Seq, Seq),
         range_deletes: Arc<RangeSet>,
         low: Option<Vec<u8>>,
-        file_bytes: u64,
+        run_bytes: u64,
     ) -> Self {
         RunWriter {
             files,
             first_seq: seqs.0,
             last_seq: seqs.1,
-            file_bytes,
+            file_bytes: file_bytes(run_bytes, files.state.options.file_bytes),
             range_deletes,
             low,
             upper: None,
