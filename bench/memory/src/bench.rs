@@ -4,7 +4,7 @@ use crate::bf_tree::CacheOnly;
 use crate::hashed::{Dash, PapayaMap, SccMap};
 use crate::hot;
 use crate::keys::Bytes;
-use crate::maps::{AtsHash, AtsOrdered, LockedByParkingLot, LockedByStd};
+use crate::maps::{AtsHash, AtsOrdered, LockedByParkingLot, LockedByStd, Typed};
 use crate::masstree::Trie;
 use crate::operations::{deal_in_turn, disjoint, keys, mix};
 use crate::options::Options;
@@ -17,6 +17,10 @@ use std::path::PathBuf;
 
 const THREADS: [usize; 2] = [1, 2];
 const HOT_THREADS: [usize; 4] = [1, 2, 4, 8];
+/// The bound of keys of small maps.
+const SMALL: u32 = 1024;
+/// The least number of operations that are drawn, so that a processor cannot learn their order.
+const LEAST_DRAWN: usize = 1 << 16;
 const UPDATES: [u32; 5] = [0, 1, 10, 50, 100];
 
 const DISJOINT: &str = "ascending inserts, disjoint ranges";
@@ -34,6 +38,8 @@ fn mix_name(percent: u32) -> String {
 struct Field {
     /// The beginning of the names of its workloads.
     prefix: &'static str,
+    /// The bound of keys, if it is not that of the options.
+    range: Option<u32>,
     sides: Vec<Box<dyn Side>>,
     /// Names of the sides, in the order of the table.
     names: Vec<&'static str>,
@@ -44,6 +50,7 @@ impl Field {
     fn new(prefix: &'static str, sides: Vec<Box<dyn Side>>) -> Self {
         Field {
             prefix,
+            range: None,
             names: sides.iter().map(|side| side.name()).collect(),
             sides,
             results: Results::default(),
@@ -95,11 +102,22 @@ impl Field {
                 Box::new(Shared::<Dash<Bytes<8>>>::default()),
                 Box::new(Shared::<SccMap<Bytes<8>>>::default()),
                 Box::new(Shared::<PapayaMap<Bytes<8>>>::default()),
-                Box::new(Shared::<Dash<u64>>::default()),
-                Box::new(Shared::<SccMap<u64>>::default()),
-                Box::new(Shared::<PapayaMap<u64>>::default()),
             ],
         )
+    }
+
+    /// Typed hash maps with numbers as keys.
+    fn new_numbers(prefix: &'static str, range: Option<u32>) -> Self {
+        let sides: Vec<Box<dyn Side>> = vec![
+            Box::new(Shared::<Typed>::default()),
+            Box::new(Shared::<Dash<u64>>::default()),
+            Box::new(Shared::<SccMap<u64>>::default()),
+            Box::new(Shared::<PapayaMap<u64>>::default()),
+        ];
+        Field {
+            range,
+            ..Self::new(prefix, sides)
+        }
     }
 }
 
@@ -108,7 +126,7 @@ pub struct Bench {
     options: Options,
     ordered: Field,
     /// Fields in which only random keys are measured.
-    others: [Field; 4],
+    others: [Field; 6],
 }
 
 impl Bench {
@@ -122,6 +140,8 @@ impl Bench {
                 Field::new_bytes::<16>("16 bytes: "),
                 Field::new_bytes::<40>("40 bytes: "),
                 Field::new_hash(),
+                Field::new_numbers("numbers: ", None),
+                Field::new_numbers("small numbers: ", Some(SMALL)),
             ],
         }
     }
@@ -205,12 +225,13 @@ impl Field {
         if !all.any(|name| options.wants(&self.name(name))) {
             return;
         }
-        let (range, time) = (options.range, options.time);
+        let (range, time) = (self.range.unwrap_or(options.range), options.time);
         let count = range as usize / 2;
         for threads in THREADS.into_iter().rev() {
             self.fill(options, RANDOM, &keys(threads, count / threads, range));
         }
         self.check(range);
+        let count = count.max(LEAST_DRAWN);
         for threads in THREADS {
             let drawn = keys(threads, count, range);
             self.measure(options, SCANS, threads, |side| side.scans(&drawn, time));
@@ -263,7 +284,9 @@ impl Field {
         run: impl Fn(&mut dyn Side) -> Option<f64>,
     ) {
         let name = self.name(workload);
-        let wanted = options.wants(&name);
+        // Filling a small map is over too soon to be measured.
+        let is_too_short = workload == RANDOM && self.range.is_some();
+        let wanted = options.wants(&name) && !is_too_short;
         if !wanted && workload != RANDOM {
             return;
         }

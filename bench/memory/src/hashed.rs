@@ -1,7 +1,4 @@
-//! Unordered maps of other crates, each with two kinds of keys.
-//!
-//! Numbers as keys, which lie in the map itself, are for orientation: they show the gain if all
-//! keys are of one small type.
+//! Unordered maps of other crates, each with two kinds of keys: byte strings, and numbers.
 
 use crate::keys::{Bytes, Key};
 use crate::maps::Map;

@@ -142,6 +142,35 @@ impl<S: Store, const LENGTH: usize> Map for Ats<S, LENGTH> {
     }
 }
 
+/// The typed hash map of ats, with numbers as keys.
+#[derive(Default)]
+pub struct Typed(ats::HashMap<u64, u64>);
+
+impl Map for Typed {
+    const NAME: &'static str = "ats";
+
+    #[inline]
+    fn lookup(&self, key: u64) -> Option<u64> {
+        self.0.get(key)
+    }
+
+    #[inline]
+    fn insert(&self, key: u64, value: u64) {
+        self.0.put(key, value);
+    }
+
+    #[inline]
+    fn remove(&self, key: u64) -> bool {
+        self.0.remove(key).is_some()
+    }
+
+    /// The map has no guard for several lookups.
+    fn lookups(&self, keys: &[u32]) -> u64 {
+        let values = keys.iter().filter_map(|key| self.lookup(u64::from(*key)));
+        values.fold(0, u64::wrapping_add)
+    }
+}
+
 impl<K: Key> Map for TreeIndex<K, u64> {
     const NAME: &'static str = "TreeIndex";
 

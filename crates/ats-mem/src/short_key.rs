@@ -41,11 +41,26 @@ impl ShortKey {
     }
 
     /// Creates a short key, if the key is short enough.
+    #[must_use]
     #[inline(always)]
-    pub(crate) fn of(key: &[u8]) -> Option<Self> {
+    pub fn of(key: &[u8]) -> Option<Self> {
         (key.len() <= 16).then(|| ShortKey {
             words: [bits_at(key, 0), bits_at(key, 8)],
             len: key.len() as u64,
+        })
+    }
+
+    /// Creates a key of the bytes of this one and those of another one behind them, if it is short
+    /// enough.
+    #[must_use]
+    #[inline(always)]
+    pub fn followed_by(self, other: Self) -> Option<Self> {
+        let bits = |key: Self| u128::from(key.words[0]) << 64 | u128::from(key.words[1]);
+        let both = bits(self) | bits(other).unbounded_shr(8 * self.len as u32);
+        let len = self.len + other.len;
+        (len <= 16).then_some(ShortKey {
+            words: [(both >> 64) as u64, both as u64],
+            len,
         })
     }
 
@@ -98,6 +113,19 @@ mod tests {
     fn bytes(key: ShortKey) -> Vec<u8> {
         let (bytes, len) = key.to_bytes();
         bytes[..len].to_vec()
+    }
+
+    #[test]
+    fn one_key_behind_another() {
+        let whole: Vec<u8> = (1..=20).collect();
+        for first in 0..=16 {
+            for second in 0..=16.min(20 - first) {
+                let (one, other) = whole[..first + second].split_at(first);
+                let both = ShortKey::of(one).unwrap();
+                let both = both.followed_by(ShortKey::of(other).unwrap());
+                assert_eq!(both, ShortKey::of(&whole[..first + second]));
+            }
+        }
     }
 
     #[test]

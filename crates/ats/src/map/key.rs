@@ -23,6 +23,7 @@ mod numbers;
 mod parts;
 mod text;
 
+use ats_mem::ShortKey;
 pub use bytes::{KeyBytes, KeyReader};
 use bytes::{NONE, SOME};
 use std::any::type_name;
@@ -127,6 +128,15 @@ pub trait AsKey<K> {
     /// Appends the bytes of the key.
     fn encode(&self, bytes: &mut KeyBytes);
 
+    /// Returns the bytes of the key as words, if the type has them without encoding the key. Their
+    /// number is known to the compiler then, so that the key is hashed, compared and copied as
+    /// words.
+    #[doc(hidden)]
+    #[inline]
+    fn as_words(&self) -> Option<ShortKey> {
+        None
+    }
+
     /// Returns the bytes of a sequence of keys without encoding them, if each key is one byte.
     #[doc(hidden)]
     fn as_bytes(_keys: &[Self]) -> Option<&[u8]>
@@ -149,6 +159,11 @@ impl<K, Q: AsKey<K> + ?Sized> AsKey<K> for &Q {
         (**self).encode(bytes);
     }
 
+    #[inline]
+    fn as_words(&self) -> Option<ShortKey> {
+        (**self).as_words()
+    }
+
     fn is_proven(&self) -> bool {
         (**self).is_proven()
     }
@@ -161,23 +176,41 @@ pub(crate) fn bytes_of<K>(key: &impl AsKey<K>) -> KeyBytes {
     bytes
 }
 
-/// Returns the bytes of a key to store, or the reason to refuse it.
+/// Calls a function with the bytes of a key to look up, and returns its result.
 #[inline]
-pub(crate) fn kept_bytes_of<K: Key>(key: &impl AsKey<K>) -> Result<KeyBytes, String> {
-    let bytes = bytes_of(key);
-    let is_read = || {
-        let read = from_bytes::<K>(bytes.as_slice());
-        read.is_some_and(|read| bytes_of(&read) == bytes)
-    };
-    if key.is_proven() || is_read() {
-        Ok(bytes)
-    } else {
-        Err(format!(
-            "{} is not a key of type `{}`",
-            shown(bytes.as_slice()),
-            type_name::<K>()
-        ))
+pub(crate) fn with_bytes<K, T>(key: &impl AsKey<K>, then: impl FnOnce(&[u8]) -> T) -> T {
+    match key.as_words() {
+        Some(words) => {
+            let (bytes, len) = words.to_bytes();
+            then(&bytes[..len])
+        }
+        None => then(bytes_of(key).as_slice()),
     }
+}
+
+/// Returns the bytes of a key to store, or the reason to refuse it.
+pub(crate) fn kept_bytes_of<K: Key>(key: &impl AsKey<K>) -> Result<KeyBytes, String> {
+    with_kept_bytes(key, |_| ())?;
+    Ok(bytes_of(key))
+}
+
+/// Calls a function with the bytes of a key to store, or returns the reason to refuse the key.
+#[inline]
+pub(crate) fn with_kept_bytes<K: Key, T>(
+    key: &impl AsKey<K>,
+    then: impl FnOnce(&[u8]) -> T,
+) -> Result<T, String> {
+    with_bytes(key, |bytes| {
+        let is_read = || {
+            let read = from_bytes::<K>(bytes);
+            read.is_some_and(|read| bytes_of(&read).as_slice() == bytes)
+        };
+        if key.is_proven() || is_read() {
+            return Ok(then(bytes));
+        }
+        let (shown, name) = (shown(bytes), type_name::<K>());
+        Err(format!("{shown} is not a key of type `{name}`"))
+    })
 }
 
 /// Formats the first bytes of a key for an error.

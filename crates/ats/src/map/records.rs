@@ -51,13 +51,29 @@ fn refuse(why: String) -> ! {
     panic!("the map does not take this: {why}")
 }
 
+#[inline]
 fn words_of<V: Value>(value: &impl AsValue<V>) -> Words {
     let bytes = value::bytes_of(value).unwrap_or_else(|why| refuse(why));
     pack(bytes.as_slice(), V::LEN)
 }
 
+/// Calls a function with the words of a value.
+#[inline]
+fn with_words<V: Value, T>(value: &impl AsValue<V>, then: impl FnOnce(&[u64]) -> T) -> T {
+    match value.as_word() {
+        Some(word) => then(&[word]),
+        None => then(&words_of(value)),
+    }
+}
+
 fn kept_bytes_of<K: Key>(key: &impl AsKey<K>) -> KeyBytes {
     key::kept_bytes_of(key).unwrap_or_else(|why| refuse(why))
+}
+
+/// Calls a function with the bytes of a key to store.
+#[inline]
+fn with_kept_key<K: Key, T>(key: &impl AsKey<K>, then: impl FnOnce(&[u8]) -> T) -> T {
+    key::with_kept_bytes(key, then).unwrap_or_else(|why| refuse(why))
 }
 
 /// Returns the bytes of the value of a record.
@@ -90,55 +106,65 @@ impl<S: MapStore, K: Key, V: Value> Records<S, K, V> {
     }
 
     pub(super) fn get_at(&self, key: &impl AsKey<K>, when: When) -> Option<V> {
-        let (key, guard) = (key::bytes_of(key), pin());
-        let record = if when.is_now() {
-            self.store.get(&guard).get(key.as_slice(), &guard)
-        } else {
-            self.store.get(&guard).get_at(key.as_slice(), when, &guard)
-        };
-        record.map(value_of)
+        key::with_bytes(key, |key| {
+            let guard = pin();
+            let store = self.store.get(&guard);
+            let record = if when.is_now() {
+                store.get(key, &guard)
+            } else {
+                store.get_at(key, when, &guard)
+            };
+            record.map(value_of)
+        })
     }
 
     pub(super) fn contains(&self, key: &impl AsKey<K>) -> bool {
-        let (key, guard) = (key::bytes_of(key), pin());
-        let store = self.store.get(&guard);
-        store.get(key.as_slice(), &guard).is_some()
+        key::with_bytes(key, |key| {
+            let guard = pin();
+            self.store.get(&guard).get(key, &guard).is_some()
+        })
     }
 
     pub(super) fn put(&self, key: &impl AsKey<K>, value: &impl AsValue<V>) -> bool {
-        let (key, value) = (kept_bytes_of(key), words_of(value));
-        retry(|| {
-            let record = RecordBox::new(key.as_slice(), &value, false);
-            let guard = pin();
-            self.store.get(&guard).put(key.as_slice(), record, &guard)
+        with_kept_key(key, |key| {
+            with_words(value, |value| {
+                retry(|| {
+                    let record = RecordBox::new(key, value, false);
+                    let guard = pin();
+                    self.store.get(&guard).put(key, record, &guard)
+                })
+            })
         })
     }
 
     pub(super) fn insert(&self, key: &impl AsKey<K>, value: &impl AsValue<V>) -> Option<V> {
-        let (key, value) = (kept_bytes_of(key), words_of(value));
-        let key = key.as_slice();
-        retry(|| {
-            let mut record = Some(RecordBox::new(key, &value, false));
-            let (guard, mut old) = (pin(), None);
-            let store = self.store.get(&guard);
-            store.update(key, &guard, &mut |current| {
-                old = current;
-                record.take().map_or(Change::Keep, Change::Put)
-            })?;
-            Ok(old.map(value_of))
+        with_kept_key(key, |key| {
+            with_words(value, |value| {
+                retry(|| {
+                    let mut record = Some(RecordBox::new(key, value, false));
+                    let (guard, mut old) = (pin(), None);
+                    let store = self.store.get(&guard);
+                    store.update(key, &guard, &mut |current| {
+                        old = current;
+                        record.take().map_or(Change::Keep, Change::Put)
+                    })?;
+                    Ok(old.map(value_of))
+                })
+            })
         })
     }
 
     pub(super) fn remove(&self, key: &impl AsKey<K>) -> Option<V> {
-        let key = key::bytes_of(key);
-        retry(|| {
-            let (guard, mut old) = (pin(), None);
-            let store = self.store.get(&guard);
-            store.update(key.as_slice(), &guard, &mut |current| {
-                old = current;
-                current.map_or(Change::Keep, |_| Change::Remove)
-            })?;
-            Ok(old.map(value_of))
+        key::with_bytes(key, |key| {
+            retry(|| {
+                let (guard, mut old) = (pin(), None);
+                let store = self.store.get(&guard);
+                store.update(key, &guard, &mut |current| {
+                    old = current;
+                    current.map_or(Change::Keep, |_| Change::Remove)
+                })?;
+                Ok(old.map(value_of))
+            })
         })
     }
 
@@ -181,8 +207,9 @@ impl<S: MapStore, K: Key, V: Value> Records<S, K, V> {
 
     /// Inserts a key with a value if the key is absent. Returns `true` if it was.
     pub(super) fn insert_new(&self, key: &impl AsKey<K>, value: &impl AsValue<V>) -> bool {
-        let (key, value) = (kept_bytes_of(key), words_of(value));
-        self.exchange(key.as_slice(), None, Some(&value))
+        with_kept_key(key, |key| {
+            with_words(value, |value| self.exchange(key, None, Some(value)))
+        })
     }
 
     pub(super) fn compute(
@@ -190,35 +217,37 @@ impl<S: MapStore, K: Key, V: Value> Records<S, K, V> {
         key: &impl AsKey<K>,
         mut change: impl FnMut(Option<V>) -> Option<V>,
     ) -> Option<V> {
-        let key = kept_bytes_of(key);
-        loop {
-            let old = self.words_at(key.as_slice());
-            let new = change(old.as_ref().map(|old| decode_value(unpack(old, V::LEN))));
-            let words = new.as_ref().map(words_of::<V>);
-            // An unchanged value was the result at the moment of the read.
-            if words == old || self.exchange(key.as_slice(), old.as_deref(), words.as_deref()) {
-                return new;
+        with_kept_key(key, |key| {
+            loop {
+                let old = self.words_at(key);
+                let new = change(old.as_ref().map(|old| decode_value(unpack(old, V::LEN))));
+                let words = new.as_ref().map(words_of::<V>);
+                // An unchanged value was the result at the moment of the read.
+                if words == old || self.exchange(key, old.as_deref(), words.as_deref()) {
+                    return new;
+                }
             }
-        }
+        })
     }
 
     pub(super) fn get_or_insert_with(&self, key: &impl AsKey<K>, make: impl FnOnce() -> V) -> V {
-        let (key, mut make) = (kept_bytes_of(key), Some(make));
-        let mut made = None;
-        loop {
-            if let Some(old) = self.words_at(key.as_slice()) {
-                return decode_value(unpack(&old, V::LEN));
+        with_kept_key(key, |key| {
+            let (mut make, mut made) = (Some(make), None);
+            loop {
+                if let Some(old) = self.words_at(key) {
+                    return decode_value(unpack(&old, V::LEN));
+                }
+                let made = made.get_or_insert_with(|| {
+                    let value = (make.take().expect("it is made once"))();
+                    let words = words_of(&value);
+                    (value, words)
+                });
+                if self.exchange(key, None, Some(&made.1)) {
+                    break;
+                }
             }
-            let made = made.get_or_insert_with(|| {
-                let value = (make.take().expect("it is made once"))();
-                let words = words_of(&value);
-                (value, words)
-            });
-            if self.exchange(key.as_slice(), None, Some(&made.1)) {
-                break;
-            }
-        }
-        made.expect("it was made before it was inserted").0
+            made.expect("it was made before it was inserted").0
+        })
     }
 
     /// Removes a key if its value has these bytes. Returns `true` if it did.

@@ -66,6 +66,14 @@ pub trait AsValue<V> {
     /// Appends the bytes of the value.
     fn encode(&self, bytes: &mut ValueBytes);
 
+    /// Returns the bytes of the value as a word, padded with zeros, if [`Value::LEN`] is known and
+    /// at most that of a word.
+    #[doc(hidden)]
+    #[inline]
+    fn as_word(&self) -> Option<u64> {
+        None
+    }
+
     /// Returns `true` if only code of this crate makes the bytes. A map checks all other bytes
     /// before it stores them.
     #[doc(hidden)]
@@ -78,6 +86,11 @@ impl<V, W: AsValue<V> + ?Sized> AsValue<V> for &W {
     #[inline]
     fn encode(&self, bytes: &mut ValueBytes) {
         (**self).encode(bytes);
+    }
+
+    #[inline]
+    fn as_word(&self) -> Option<u64> {
+        (**self).as_word()
     }
 
     fn is_proven(&self) -> bool {

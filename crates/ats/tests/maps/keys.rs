@@ -20,6 +20,10 @@ fn check_order<K: Key + Debug>(one: &K, other: &K, order: Ordering) {
     let begins = second.as_slice().starts_with(first.as_slice());
     assert!(order.is_eq() || !begins, "{one:?} begins {other:?}");
     for (key, bytes) in [(one, first), (other, second)] {
+        if let Some(words) = key.as_words() {
+            let (short, len) = words.to_bytes();
+            assert_eq!(&short[..len], bytes.as_slice(), "{key:?} as words");
+        }
         let mut reader = KeyReader::new(bytes.as_slice());
         let read = K::decode(&mut reader).expect("what was encoded is decoded");
         assert!(reader.is_at_end());
@@ -165,6 +169,9 @@ proptest! {
         check(&chars.0, &chars.1);
         let time = |(seconds, nanos): (u64, u32)| Duration::new(seconds, nanos);
         check(&time(times.0), &time(times.1));
+        check(&(chars.0, times.0.0, 7_i16), &(chars.1, times.1.0, -7));
+        check(&((), times.0), &((), times.1));
+        check(&(times.0.0, times.0), &(times.1.0, times.1));
     }
 
     /// Arbitrary bytes are refused or decoded, and cause no panic.

@@ -2,6 +2,7 @@
 
 use super::bytes::{KeyBytes, KeyReader};
 use super::{AsKey, Key};
+use ats_mem::ShortKey;
 
 macro_rules! unsigned {
     ($($type:ty)*) => {$(
@@ -9,6 +10,11 @@ macro_rules! unsigned {
             #[inline]
             fn encode(&self, bytes: &mut KeyBytes) {
                 bytes.push(&self.to_be_bytes());
+            }
+
+            #[inline]
+            fn as_words(&self) -> Option<ShortKey> {
+                ShortKey::of(&self.to_be_bytes())
             }
 
             fn is_proven(&self) -> bool {
@@ -35,6 +41,12 @@ macro_rules! by {
             fn encode(&self, bytes: &mut KeyBytes) {
                 let to: fn($type) -> $number = $to;
                 to(*self).encode(bytes);
+            }
+
+            #[inline]
+            fn as_words(&self) -> Option<ShortKey> {
+                let to: fn($type) -> $number = $to;
+                to(*self).as_words()
             }
 
             fn is_proven(&self) -> bool {
@@ -110,6 +122,11 @@ impl AsKey<u8> for u8 {
     #[inline]
     fn encode(&self, bytes: &mut KeyBytes) {
         bytes.push(&[*self]);
+    }
+
+    #[inline]
+    fn as_words(&self) -> Option<ShortKey> {
+        ShortKey::of(&[*self])
     }
 
     fn as_bytes(keys: &[Self]) -> Option<&[u8]> {

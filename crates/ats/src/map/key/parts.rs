@@ -2,6 +2,7 @@
 
 use super::bytes::{KeyBytes, KeyReader, NONE, SOME};
 use super::{AsKey, Key};
+use ats_mem::ShortKey;
 use std::cmp::Reverse;
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -158,6 +159,13 @@ macro_rules! tuples {
             #[inline]
             fn encode(&self, _bytes: &mut KeyBytes) {
                 $(self.$at.encode(_bytes);)*
+            }
+
+            #[inline]
+            fn as_words(&self) -> Option<ShortKey> {
+                let words = ShortKey::of(&[])?;
+                $(let words = words.followed_by(self.$at.as_words()?)?;)*
+                Some(words)
             }
 
             fn is_proven(&self) -> bool {

@@ -12,6 +12,15 @@ macro_rules! by {
                 bytes.push(&to(*self).to_le_bytes());
             }
 
+            #[inline]
+            fn as_word(&self) -> Option<u64> {
+                const LEN: usize = size_of::<$number>();
+                let to: fn($type) -> $number = $to;
+                let mut word = [0; size_of::<u64>()];
+                word.get_mut(..LEN)?.copy_from_slice(&to(*self).to_le_bytes());
+                Some(u64::from_ne_bytes(word))
+            }
+
             fn is_proven(&self) -> bool {
                 true
             }
