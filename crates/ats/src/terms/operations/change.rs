@@ -167,13 +167,30 @@ impl<H: Host> Table<H> {
     ) -> Result<(), Error> {
         if let Some(default) = default {
             self.check_object(default)?;
+        }
+        self.make_key(key, work)?;
+        let is_there = self.update_made_key(false, parts, work, &mut edit)?;
+        // Most calls find an object, so the default is encoded only when it is needed.
+        if let (false, Some(default)) = (is_there, default) {
             work.image.encode_object_within(default, work.words_left)?;
             // The default object may have any key; the call inserts it under `key`.
             let own_key = [(self.key_index, NewValue::Term(key))];
             let (image, most) = (work.image.object(), work.words_left);
             work.second.replace_elements_within(image, &own_key, most)?;
+            self.update_made_key(true, parts, work, &mut edit)?;
         }
-        self.make_key(key, work)?;
+        Ok(())
+    }
+
+    /// Changes the object of the key in the workspace, or the object that is `second` there if the
+    /// key has none and `has_default`. Returns `false` if there was nothing to change.
+    fn update_made_key<T: HostTerm<Host = H>>(
+        &self,
+        has_default: bool,
+        parts: usize,
+        work: &mut Room<T>,
+        edit: &mut impl FnMut(Object<'_, H>, &mut ImageBuilder<T>, usize) -> Result<Becomes, Error>,
+    ) -> Result<bool, Error> {
         let Room {
             key,
             image,
@@ -183,18 +200,19 @@ impl<H: Host> Table<H> {
             words_left,
             ..
         } = work;
-        let mut result = Ok(());
+        let mut result = Ok(false);
         let begins_alone = is_long_change(parts, key);
         let limit = *words_left;
         self.update_pinned_shortly(key, begins_alone, &mut |current, alone| {
             let most = if alone { limit } else { SHORT_WORDS.min(limit) };
+            result = Ok(current.is_some());
             if current.is_some_and(|current| LookupResult::new(current).len_words() > limit) {
                 result = Err(Error::TooLarge);
                 return Some(Change::Keep);
             }
             let is_long = match current {
                 Some(current) => lock_budget::is_long(current),
-                None => default.is_some() && second.object().len_words() > most,
+                None => has_default && second.object().len_words() > most,
             };
             if is_long && !alone {
                 return None;
@@ -203,7 +221,7 @@ impl<H: Host> Table<H> {
             let stopped = current.map(cell::stop);
             let changed = match current {
                 Some(current) => edit(LookupResult::new(current).first(unpacked), image, most),
-                None if default.is_some() => {
+                None if has_default => {
                     edit(second.object(), image, most).map(|becomes| match becomes {
                         Becomes::Same => {
                             std::mem::swap(image, second);

@@ -7,7 +7,11 @@ use crate::terms::operations::change::{Becomes, element};
 use crate::terms::table::Table;
 use crate::terms::workspace::Workspace;
 use ats_term::Integer;
-use ats_term::image::{Host, NewValue, Object};
+use ats_term::image::{Host, HostTerm, ImageBuilder, NewValue, Object};
+use smallvec::SmallVec;
+
+/// A list that needs no block of memory while it is short.
+type Few<T> = SmallVec<[T; 4]>;
 
 /// One change of one counter.
 ///
@@ -212,16 +216,10 @@ impl<H: Host> Table<H> {
         let mut results = None;
         self.update_object(key, default, parts, work, |object, image, most| {
             let values = new_values(object, ops, &earlier)?;
-            let parts: Vec<Parts> = values.iter().map(Parts::of).collect();
-            let changes: Vec<(usize, NewValue<'_, H::Term<'t>>)> = ops
-                .iter()
-                .zip(&parts)
-                .map(|(op, value)| (op.position - 1, value.as_value()))
-                .collect();
-            let changed = if changes.is_empty() {
+            let changed = if values.is_empty() {
                 Becomes::Same
             } else {
-                image.replace_elements_within(object, &changes, most)?;
+                replace_counters(object, ops, &values, image, most)?;
                 Becomes::New { cell: None }
             };
             results = Some(values);
@@ -231,9 +229,25 @@ impl<H: Host> Table<H> {
     }
 }
 
+/// Builds the object with new values of its counters.
+fn replace_counters<H: Host, T: HostTerm<Host = H>>(
+    object: Object<'_, H>,
+    ops: &[CounterOp],
+    values: &[Integer],
+    image: &mut ImageBuilder<T>,
+    most: usize,
+) -> Result<(), Error> {
+    let parts: Few<Parts> = values.iter().map(Parts::of).collect();
+    let changes: Few<(usize, NewValue<'_, T>)> = (ops.iter().zip(&parts))
+        .map(|(op, value)| (op.position - 1, value.as_value()))
+        .collect();
+    image.replace_elements_within(object, &changes, most)?;
+    Ok(())
+}
+
 /// Returns for each operation the index of the last earlier operation on the same counter.
 /// O(operations * log operations).
-fn earlier_ones(ops: &[CounterOp]) -> Vec<Option<usize>> {
+fn earlier_ones(ops: &[CounterOp]) -> Few<Option<usize>> {
     // A linear search through few operations is quicker than a sort.
     if ops.len() <= 8 {
         let one_before =
@@ -243,7 +257,7 @@ fn earlier_ones(ops: &[CounterOp]) -> Vec<Option<usize>> {
     let mut by_position: Vec<usize> = (0..ops.len()).collect();
     // The sort is stable, so the operations on one counter stay in order.
     by_position.sort_by_key(|at| ops[*at].position);
-    let mut earlier = vec![None; ops.len()];
+    let mut earlier = Few::from_elem(None, ops.len());
     for pair in by_position.windows(2) {
         if ops[pair[0]].position == ops[pair[1]].position {
             earlier[pair[1]] = Some(pair[0]);
