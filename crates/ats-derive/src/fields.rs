@@ -88,6 +88,23 @@ impl<'a> Fields<'a> {
         each.collect()
     }
 
+    /// Returns the expression for the fields of a key as words, if they are short.
+    pub(crate) fn as_words(&self) -> TokenStream {
+        let ats = &self.attributes.ats;
+        let each = self.fields.iter().map(|(name, kind)| {
+            let reference = self.reference(name);
+            quote! {
+                let __ats_words = __ats_words
+                    .followed_by(<#kind as #ats::AsKey<#kind>>::as_words(#reference)?)?;
+            }
+        });
+        quote! {
+            let __ats_words = #ats::ShortKey::of(&[])?;
+            #(#each)*
+            ::core::option::Option::Some(__ats_words)
+        }
+    }
+
     /// Returns the expression that is `true` if each field is proven.
     pub(crate) fn is_proven(&self) -> TokenStream {
         let ats = &self.attributes.ats;

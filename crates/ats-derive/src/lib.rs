@@ -62,9 +62,12 @@ fn implementation(input: &DeriveInput, words: &Words) -> Result<TokenStream, Err
     let generics = bounds::bounded(input, &quote!(#ats::#reads));
     let (implements, types, bounds) = generics.split_for_impl();
     let itself = quote!(#name #types);
-    let length = match &input.data {
-        Data::Struct(data) => Fields::of(&data.fields, &attributes, words).length(),
-        _ => TokenStream::new(),
+    let (length, as_words) = match &input.data {
+        Data::Struct(data) => {
+            let fields = Fields::of(&data.fields, &attributes, words);
+            (fields.length(), as_words(&fields, words, ats))
+        }
+        _ => (TokenStream::new(), TokenStream::new()),
     };
     let Code {
         encode,
@@ -102,6 +105,8 @@ fn implementation(input: &DeriveInput, words: &Words) -> Result<TokenStream, Err
                 #encode
             }
 
+            #as_words
+
             fn is_proven(&self) -> ::core::primitive::bool {
                 #is_proven
             }
@@ -113,6 +118,21 @@ fn implementation(input: &DeriveInput, words: &Words) -> Result<TokenStream, Err
             #reading
         }
     })
+}
+
+/// Returns the function that gives the bytes of a struct as words, if it is a key.
+fn as_words(fields: &Fields, words: &Words, ats: &TokenStream) -> TokenStream {
+    if !words.is_key {
+        return TokenStream::new();
+    }
+    let (pattern, whole, as_words) = (fields.pattern(), fields.whole(), fields.as_words());
+    quote! {
+        #[inline]
+        fn as_words(&self) -> ::core::option::Option<#ats::ShortKey> {
+            let Self #pattern = #whole;
+            #as_words
+        }
+    }
 }
 
 fn of_struct(fields: &Fields) -> Code {

@@ -83,6 +83,8 @@ pub mod terms;
 
 #[cfg(feature = "derive")]
 pub use ats_derive::{Key, Value};
+#[doc(hidden)]
+pub use ats_mem::ShortKey;
 pub use ats_mem::slab::trim;
 pub use ats_sync::collect;
 #[cfg(feature = "serde")]

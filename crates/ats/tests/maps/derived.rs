@@ -1,6 +1,6 @@
 //! Tests of derived keys and values.
 
-use ats::{Key, KeyBytes, OrderedMap, Value};
+use ats::{AsKey, Key, KeyBytes, OrderedMap, Value};
 use proptest::prelude::*;
 use std::fmt::Debug;
 
@@ -30,6 +30,13 @@ enum Variants {
     Last(Unit, Generic<bool, 2>),
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Key, Value)]
+struct Short {
+    shop: i16,
+    day: (u32, bool),
+    unit: Unit,
+}
+
 fn named() -> impl Strategy<Value = Named> {
     ("[\0ab]{0,3}", any::<i32>()).prop_map(|(text, number)| Named { text, number })
 }
@@ -55,17 +62,47 @@ fn check<T: Key + Value + Ord + Clone + Debug>(one: &T, other: &T) {
     let map: OrderedMap<T, T> = OrderedMap::new();
     map.insert(one, other);
     assert_eq!(map.first(), Some((one.clone(), other.clone())));
+    if let Some(words) = one.as_words() {
+        let (short, len) = words.to_bytes();
+        assert_eq!(&short[..len], bytes(one).as_slice(), "{one:?} as words");
+    }
 }
 
 proptest! {
     #[test]
-    fn derived_keys_and_values(one in (named(), variants()), other in (named(), variants())) {
+    fn derived_keys_and_values(
+        one in (named(), variants()),
+        other in (named(), variants()),
+        number in any::<(i32, i32)>(),
+    ) {
         check(&one.0, &other.0);
         check(&one.1, &other.1);
         let unnamed = |named: Named| Unnamed(Some(named.number as u8), named.text);
         check(&unnamed(one.0), &unnamed(other.0));
         check(&Unit, &Unit);
+        let short = |number: i32| Short {
+            shop: number as i16,
+            day: (number as u32, number < 0),
+            unit: Unit,
+        };
+        check(&short(number.0), &short(number.1));
     }
+}
+
+/// The fields of a struct are words together, if they are short and their lengths are known.
+#[test]
+fn short_keys_are_words() {
+    let short = Short {
+        shop: -1,
+        day: (7, true),
+        unit: Unit,
+    };
+    assert!(short.as_words().is_some());
+    let long = Generic {
+        r#type: [1_u128; 1],
+        bytes: 1,
+    };
+    assert!(long.as_words().is_none());
 }
 
 /// A struct takes as much memory as its fields, if their lengths are known.
