@@ -116,7 +116,7 @@ defaults() ->
       memory => default,
       continuation_age => ?CONTINUATION_AGE,
       snapshot_memory => ?SNAPSHOT_MEMORY,
-      compressed => false,
+      compressed => true,
       max_memory_entries => default,
       max_selects => default,
       min_slots => default,

@@ -42,7 +42,7 @@
 %% @doc Returns the options of `dats:open_file/2' that mean the same.
 -spec options(term()) -> [dats:option()] | badarg | {error, {unsupported, term()}}.
 options(Options) when is_list(Options) ->
-    try [{type, ordered_set}, {compressed, true} | lists:flatmap(fun option/1, Options)]
+    try [{type, ordered_set} | lists:flatmap(fun option/1, Options)]
     catch
         error:function_clause -> badarg;
         throw:{unsupported, _} = Unsupported -> {error, Unsupported}

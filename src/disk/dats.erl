@@ -187,8 +187,10 @@ open_file(Directory) ->
 %% <dt>`{block_size, Bytes}'</dt><dd>approximate size of a block, the unit of reads from disk;
 %% 4096</dd>
 %% <dt>`{compressed, true}'</dt><dd>sorted files that are written from now on are compressed with
-%% LZ4, block by block: a point read that is not in memory takes some microseconds more, and the
-%% files are often half as large. `false' is the default. Each setting reads files of the other</dd>
+%% LZ4, block by block, where that makes a block smaller by an eighth at least. The files are often
+%% a third as large. The default</dd>
+%% <dt>`{compressed, false}'</dt><dd>they are not: a point read that is not in memory takes some
+%% microseconds less. Each setting reads files of the other</dd>
 %% <dt>`{memory, Bytes}'</dt><dd>limit of the memory for the latest writes and for cached blocks;
 %% 320 MiB</dd>
 %% <dt>`{continuation_age, Ms}'</dt><dd>lifetime of the view of one moment that a call, or a
@@ -2022,8 +2024,7 @@ is_compatible(Table, Format) ->
 %% were not continued for longest are given up. `{max_memory_entries, N}' limits the number of keys
 %% in memory: with `N' they go to a file, or before if they take too much memory. Without these two
 %% there is no such limit. `{max_merge_jobs, N}' always holds: a table merges in one thread at a
-%% time. All options of {@link open_file/2} but `type' and `keypos' can be given, too; `{compressed,
-%% true}' is the default here.
+%% time. All options of {@link open_file/2} but `type' and `keypos' can be given, too.
 %%
 %% ```
 %% 1> dats:open(hits, [{directory, "hits"}, {format, {term, uint64_sum_delete, 4096}}]).

@@ -89,7 +89,7 @@ pub struct Options {
     /// is writing when the process ends, and the reserve for a full disk is as large as the largest
     /// file.
     pub file_bytes: u64,
-    /// The compression of blocks.
+    /// The compression of blocks: LZ4 by default.
     pub compression: Compression,
     /// The approximate share of the lookups of a key that a file does not have which read it
     /// nevertheless. 1.0 is all of them: no filter is made. Not below 0.
@@ -123,7 +123,7 @@ impl Default for Options {
             cache_bytes: None,
             block_bytes: 4096,
             file_bytes: 64 << 20,
-            compression: Compression::None,
+            compression: Compression::Lz4,
             false_positives: 0.01,
             fan_in: 4,
             background: true,

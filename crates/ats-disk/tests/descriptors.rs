@@ -4,7 +4,7 @@
 mod directory;
 
 use ats_disk::fs::{open_files, set_open_files};
-use ats_disk::{Batch, DiskStore, Durability, Error, Options};
+use ats_disk::{Batch, Compression, DiskStore, Durability, Error, Options};
 use ats_store::{Direction, KeyRange};
 use directory::Directory;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -44,6 +44,7 @@ fn with_files(directory: &Path, runs: usize) -> DiskStore {
     let options = Options::new()
         .background(false)
         .cache_bytes(0)
+        .compression(Compression::None)
         .file_bytes(1_000)
         .block_bytes(200);
     let store = DiskStore::open(directory, options).expect("a new store");

@@ -3,7 +3,7 @@
 
 mod sim;
 
-use ats_disk::{Batch, DiskStore, Durability, Error, Options};
+use ats_disk::{Batch, Compression, DiskStore, Durability, Error, Options};
 use ats_store::{Direction, KeyRange};
 use sim::disk::Disk;
 use sim::fs::SimFs;
@@ -53,6 +53,7 @@ impl Full {
             .memtable_bytes(self.memtable_bytes)
             .file_bytes(self.memtable_bytes as u64)
             .block_bytes(512)
+            .compression(Compression::None)
             .background(false)
     }
 

@@ -119,6 +119,7 @@ type Range = (Option<Vec<u8>>, Option<Vec<u8>>);
 fn options(block_bytes: usize) -> Options {
     Options {
         block_bytes,
+        compression: Compression::None,
         ..Options::default()
     }
 }

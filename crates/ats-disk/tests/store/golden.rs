@@ -10,7 +10,7 @@ use crate::directory::Directory;
 use crate::hooked::{Call, HookedFs};
 use crate::map::Model;
 use crate::open;
-use ats_disk::{Batch, DiskStore, Error, Options};
+use ats_disk::{Batch, Compression, DiskStore, Error, Options};
 use ats_store::{Direction, KeyRange};
 use std::collections::BTreeSet;
 use std::fs;
@@ -70,6 +70,7 @@ pub(crate) fn options() -> Options {
     Options::new()
         .operator(Arc::new(Append))
         .block_bytes(128)
+        .compression(Compression::None)
         .file_bytes(300)
         .background(false)
 }

@@ -5,7 +5,7 @@ use crate::resuming::interrupting;
 use crate::{Records, all, open};
 use ats_disk::fs::RealFs;
 use ats_disk::offline::{Salvage, Survey, verify};
-use ats_disk::{DiskStore, Options};
+use ats_disk::{Compression, DiskStore, Options};
 use ats_store::{Direction, KeyRange};
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,6 +17,7 @@ const BYTES: usize = 20_000;
 fn options() -> Options {
     Options::new()
         .background(false)
+        .compression(Compression::None)
         .file_bytes(3 * BYTES as u64)
 }
 
