@@ -188,7 +188,7 @@ open_file(Directory) ->
 %% 4096</dd>
 %% <dt>`{compressed, true}'</dt><dd>sorted files that are written from now on are compressed with
 %% LZ4, block by block, where that makes a block smaller by an eighth at least. The files are often
-%% a third as large. The default</dd>
+%% half as large. The default</dd>
 %% <dt>`{compressed, false}'</dt><dd>they are not: a point read that is not in memory takes some
 %% microseconds less. Each setting reads files of the other</dd>
 %% <dt>`{memory, Bytes}'</dt><dd>limit of the memory for the latest writes and for cached blocks;

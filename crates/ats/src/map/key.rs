@@ -190,8 +190,11 @@ pub(crate) fn with_bytes<K, T>(key: &impl AsKey<K>, then: impl FnOnce(&[u8]) -> 
 
 /// Returns the bytes of a key to store, or the reason to refuse it.
 pub(crate) fn kept_bytes_of<K: Key>(key: &impl AsKey<K>) -> Result<KeyBytes, String> {
-    with_kept_bytes(key, |_| ())?;
-    Ok(bytes_of(key))
+    with_kept_bytes(key, |bytes| {
+        let mut kept = KeyBytes::default();
+        kept.push(bytes);
+        kept
+    })
 }
 
 /// Calls a function with the bytes of a key to store, or returns the reason to refuse the key.

@@ -57,15 +57,6 @@ fn words_of<V: Value>(value: &impl AsValue<V>) -> Words {
     pack(bytes.as_slice(), V::LEN)
 }
 
-/// Calls a function with the words of a value.
-#[inline]
-fn with_words<V: Value, T>(value: &impl AsValue<V>, then: impl FnOnce(&[u64]) -> T) -> T {
-    match value.as_word() {
-        Some(word) => then(&[word]),
-        None => then(&words_of(value)),
-    }
-}
-
 fn kept_bytes_of<K: Key>(key: &impl AsKey<K>) -> KeyBytes {
     key::kept_bytes_of(key).unwrap_or_else(|why| refuse(why))
 }
@@ -74,6 +65,19 @@ fn kept_bytes_of<K: Key>(key: &impl AsKey<K>) -> KeyBytes {
 #[inline]
 fn with_kept_key<K: Key, T>(key: &impl AsKey<K>, then: impl FnOnce(&[u8]) -> T) -> T {
     key::with_kept_bytes(key, then).unwrap_or_else(|why| refuse(why))
+}
+
+/// Calls a function with the bytes of a key and the words of a value to store.
+#[inline]
+fn with_kept_pair<K: Key, V: Value, T>(
+    key: &impl AsKey<K>,
+    value: &impl AsValue<V>,
+    then: impl FnOnce(&[u8], &[u64]) -> T,
+) -> T {
+    with_kept_key(key, |key| match value.as_word() {
+        Some(word) => then(key, &[word]),
+        None => then(key, &words_of(value)),
+    })
 }
 
 /// Returns the bytes of the value of a record.
@@ -126,30 +130,26 @@ impl<S: MapStore, K: Key, V: Value> Records<S, K, V> {
     }
 
     pub(super) fn put(&self, key: &impl AsKey<K>, value: &impl AsValue<V>) -> bool {
-        with_kept_key(key, |key| {
-            with_words(value, |value| {
-                retry(|| {
-                    let record = RecordBox::new(key, value, false);
-                    let guard = pin();
-                    self.store.get(&guard).put(key, record, &guard)
-                })
+        with_kept_pair(key, value, |key, value| {
+            retry(|| {
+                let record = RecordBox::new(key, value, false);
+                let guard = pin();
+                self.store.get(&guard).put(key, record, &guard)
             })
         })
     }
 
     pub(super) fn insert(&self, key: &impl AsKey<K>, value: &impl AsValue<V>) -> Option<V> {
-        with_kept_key(key, |key| {
-            with_words(value, |value| {
-                retry(|| {
-                    let mut record = Some(RecordBox::new(key, value, false));
-                    let (guard, mut old) = (pin(), None);
-                    let store = self.store.get(&guard);
-                    store.update(key, &guard, &mut |current| {
-                        old = current;
-                        record.take().map_or(Change::Keep, Change::Put)
-                    })?;
-                    Ok(old.map(value_of))
-                })
+        with_kept_pair(key, value, |key, value| {
+            retry(|| {
+                let mut record = Some(RecordBox::new(key, value, false));
+                let (guard, mut old) = (pin(), None);
+                let store = self.store.get(&guard);
+                store.update(key, &guard, &mut |current| {
+                    old = current;
+                    record.take().map_or(Change::Keep, Change::Put)
+                })?;
+                Ok(old.map(value_of))
             })
         })
     }
@@ -207,8 +207,8 @@ impl<S: MapStore, K: Key, V: Value> Records<S, K, V> {
 
     /// Inserts a key with a value if the key is absent. Returns `true` if it was.
     pub(super) fn insert_new(&self, key: &impl AsKey<K>, value: &impl AsValue<V>) -> bool {
-        with_kept_key(key, |key| {
-            with_words(value, |value| self.exchange(key, None, Some(value)))
+        with_kept_pair(key, value, |key, value| {
+            self.exchange(key, None, Some(value))
         })
     }
 

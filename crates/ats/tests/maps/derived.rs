@@ -1,6 +1,7 @@
 //! Tests of derived keys and values.
 
-use ats::{AsKey, Key, KeyBytes, OrderedMap, Value};
+use crate::keys::{bytes, check_words};
+use ats::{AsKey, Key, OrderedMap, Value};
 use proptest::prelude::*;
 use std::fmt::Debug;
 
@@ -51,21 +52,12 @@ fn variants() -> impl Strategy<Value = Variants> {
     ]
 }
 
-fn bytes<K: Key>(key: &K) -> KeyBytes {
-    let mut bytes = KeyBytes::default();
-    key.encode(&mut bytes);
-    bytes
-}
-
 fn check<T: Key + Value + Ord + Clone + Debug>(one: &T, other: &T) {
     assert_eq!(bytes(one).cmp(&bytes(other)), one.cmp(other));
     let map: OrderedMap<T, T> = OrderedMap::new();
     map.insert(one, other);
     assert_eq!(map.first(), Some((one.clone(), other.clone())));
-    if let Some(words) = one.as_words() {
-        let (short, len) = words.to_bytes();
-        assert_eq!(&short[..len], bytes(one).as_slice(), "{one:?} as words");
-    }
+    check_words(one);
 }
 
 proptest! {

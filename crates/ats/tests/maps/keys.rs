@@ -7,10 +7,18 @@ use std::cmp::{Ordering, Reverse};
 use std::fmt::Debug;
 use std::time::Duration;
 
-fn bytes<K>(key: &impl AsKey<K>) -> KeyBytes {
+pub(crate) fn bytes<K>(key: &impl AsKey<K>) -> KeyBytes {
     let mut bytes = KeyBytes::default();
     key.encode(&mut bytes);
     bytes
+}
+
+/// Checks that the words of a key, if it has any, are its bytes.
+pub(crate) fn check_words<K: Key + Debug>(key: &K) {
+    if let Some(words) = key.as_words() {
+        let (short, len) = words.to_bytes();
+        assert_eq!(&short[..len], bytes(key).as_slice(), "{key:?} as words");
+    }
 }
 
 /// Checks the rules for two keys in this order.
@@ -20,10 +28,7 @@ fn check_order<K: Key + Debug>(one: &K, other: &K, order: Ordering) {
     let begins = second.as_slice().starts_with(first.as_slice());
     assert!(order.is_eq() || !begins, "{one:?} begins {other:?}");
     for (key, bytes) in [(one, first), (other, second)] {
-        if let Some(words) = key.as_words() {
-            let (short, len) = words.to_bytes();
-            assert_eq!(&short[..len], bytes.as_slice(), "{key:?} as words");
-        }
+        check_words(key);
         let mut reader = KeyReader::new(bytes.as_slice());
         let read = K::decode(&mut reader).expect("what was encoded is decoded");
         assert!(reader.is_at_end());

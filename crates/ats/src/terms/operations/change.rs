@@ -112,10 +112,10 @@ impl<H: Host> Table<H> {
         }
     }
 
-    /// Changes the object of a key, or a default object. `change` either builds the new object in
-    /// the builder that it gets, and returns which of its elements is the cell, or keeps the old
-    /// object. It is not called if the key has no object and there is no default, or if the object
-    /// exceeds the limit of the workspace.
+    /// Changes the object of a key, or a default object, which the caller has checked. `change`
+    /// either builds the new object in the builder that it gets, and returns which of its elements
+    /// is the cell, or keeps the old object. It is not called if the key has no object and there is
+    /// no default, or if the object exceeds the limit of the workspace.
     ///
     /// If the change has few `parts`, `change` is called under the lock of the key. If it has many,
     /// or if the call under the lock returns [`Error::TooLarge`] because the new object exceeds the
@@ -165,9 +165,6 @@ impl<H: Host> Table<H> {
         work: &mut Room<T>,
         mut edit: impl FnMut(Object<'_, H>, &mut ImageBuilder<T>, usize) -> Result<Becomes, Error>,
     ) -> Result<(), Error> {
-        if let Some(default) = default {
-            self.check_object(default)?;
-        }
         self.make_key(key, work)?;
         let is_there = self.update_made_key(false, parts, work, &mut edit)?;
         // Most calls find an object, so the default is encoded only when it is needed.

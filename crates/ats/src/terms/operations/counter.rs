@@ -207,6 +207,9 @@ impl<H: Host> Table<H> {
         for op in ops {
             self.index_to_change(op.position)?;
         }
+        if let Some(default) = default {
+            self.check_object(default)?;
+        }
         let earlier = earlier_ones(ops);
         let parts = ops
             .iter()
