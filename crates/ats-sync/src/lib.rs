@@ -6,6 +6,7 @@
 //! | [`lock`] | a lock of eight bytes that counts how often it was contended |
 //! | [`census`] | exact sums over parts that have a lock each |
 //! | [`seqlock`] | a number that changes at the same moment as published data |
+//! | [`latch`] | a few words that change together, which readers copy without waiting |
 //! | [`count`] | the cost of operations for other processors, in an instrumented build |
 //! | [`counter`] | a counter that many threads change without sharing a cache line |
 //! | [`cache_padded`] | a value alone on its cache lines |
@@ -23,6 +24,7 @@ pub mod count;
 pub mod counter;
 pub mod epoch;
 pub mod futex;
+pub mod latch;
 pub mod lock;
 #[doc(hidden)]
 pub mod model;

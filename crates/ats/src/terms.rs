@@ -143,8 +143,8 @@
 //!   the design.
 
 mod bag;
-mod cell;
-mod cell_word;
+mod cell_words;
+mod cells;
 mod description;
 mod drained;
 mod error;

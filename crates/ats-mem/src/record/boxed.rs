@@ -25,22 +25,21 @@ impl<R: Release> RecordBox<R> {
     /// Panics if the key has 4 GiB or more, or the value 2^31 words or more.
     #[inline]
     pub fn new(key: &[u8], value: &[u64], owns: bool) -> Self {
-        Self::in_parts(key, [&[], value], owns)
+        Self::in_parts(key, [value], owns)
     }
 
-    /// Creates a record like [`new`](RecordBox::new), from a value in two parts.
+    /// Creates a record like [`new`](RecordBox::new), from a value in parts.
     ///
     /// # Panics
     /// Panics like `new`.
     #[inline]
-    pub fn in_parts(key: &[u8], value: [&[u64]; 2], owns: bool) -> Self {
-        let [first, second] = value;
-        let words = first.len() + second.len();
-        Self::make(key, first, second, Shape::new(key.len(), words, owns))
+    pub fn in_parts<const N: usize>(key: &[u8], value: [&[u64]; N], owns: bool) -> Self {
+        let words = value.iter().map(|part| part.len()).sum();
+        Self::make(key, value, Shape::new(key.len(), words, owns))
     }
 
     /// Creates a record of this shape.
-    fn make(key: &[u8], first: &[u64], second: &[u64], shape: Shape) -> Self {
+    fn make<const N: usize>(key: &[u8], value: [&[u64]; N], shape: Shape) -> Self {
         let record = slab::allocate(shape.bytes()).cast::<Record<R>>();
         ats_sync::count::note_bytes_written(shape.bytes());
         let key_words = shape.key_words();
@@ -53,9 +52,11 @@ impl<R: Release> RecordBox<R> {
                 start.add(key_words - 1).write(0);
             }
             copy_bytes(key, start.cast().as_ptr());
-            let start = start.add(key_words);
-            copy_words(first, start.as_ptr());
-            copy_words(second, start.add(first.len()).as_ptr());
+            let mut at = start.add(key_words);
+            for part in value {
+                copy_words(part, at.as_ptr());
+                at = at.add(part.len());
+            }
         }
         RecordBox(record)
     }
@@ -71,7 +72,7 @@ impl<R: Release> RecordBox<R> {
             wide: true,
             ..shape
         };
-        let copy = Self::make(self.key(), &[], self.value(), wide);
+        let copy = Self::make(self.key(), [self.value()], wide);
         // The resources of the value belong to the copy now, so only the block is freed.
         let block = ManuallyDrop::new(self).0.cast();
         // SAFETY: the block was allocated with this size, and no code refers to the block, which

@@ -1,7 +1,7 @@
 //! Changes of single elements of objects: `update_counter` and `update_element`.
 
 use super::access::{check_not_bag, with_writable};
-use super::arguments::{ListTerms, is_long_list, position, proper_length, with_default};
+use super::arguments::{LONG_LIST, ListTerms, position, proper_length, with_default};
 use super::object_terms::look_up;
 use crate::atoms::{KnownAtom, boolean};
 use crate::call::{NifResult, NoReply};
@@ -9,9 +9,13 @@ use crate::env::{Env, VmWord};
 use crate::handle::Shared;
 use crate::vm_sink::VmSink;
 use crate::vm_term::VmTerm;
-use crate::{nif, scratch, sys};
+use crate::{nif, process, scratch, sys};
 use ats::terms::{CounterOp, Integer};
 use ats_term::term_ref::TermSink;
+use smallvec::SmallVec;
+
+/// A list that needs no block of memory while it is short.
+type Few<T> = SmallVec<[T; 4]>;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![
@@ -99,18 +103,22 @@ impl<'e> Target<'_, 'e> {
     }
 
     fn update_several(self, env: Env<'e>, ops: VmTerm<'e>) -> NifResult<'e> {
-        let ops = parse_list(ops, counter_op)?;
+        let mut parsed = Few::new();
+        parse_list(ops, counter_op, &mut parsed)?;
         let table = &self.shared.table;
-        let values = scratch::with_workspace(|work| {
-            table.update_counter(self.key, &ops, self.default, work)
+        let mut values = Few::<Integer>::new();
+        scratch::with_workspace(|work| {
+            table.update_counter_into(self.key, &parsed, self.default, work, &mut values)
         })?;
-        let values: Vec<VmWord<'e>> = values.iter().map(|value| integer(env, value)).collect();
+        let values: Few<VmWord<'e>> = values.iter().map(|value| integer(env, value)).collect();
         Ok(env.list(&values))
     }
 
     fn replace(self, specs: VmTerm<'e>) -> NifResult<'e> {
         let replaced = if is_list(specs) {
-            parse_list(specs, element_spec).and_then(|values| self.replace_elements(&values))
+            let mut values = Few::new();
+            parse_list(specs, element_spec, &mut values)
+                .and_then(|()| self.replace_elements(&values))
         } else {
             element_spec(specs)
                 .map_err(NoReply::from)
@@ -141,18 +149,25 @@ impl<'e> Target<'_, 'e> {
     }
 }
 
-/// Parses the terms of a proper list; ends with [`NoReply::DirtyCpu`] if they are many.
+/// Parses the terms of a proper list and adds the results to `into`; ends with
+/// [`NoReply::DirtyCpu`] if they are many.
+#[inline]
 fn parse_list<'e, T>(
     list: VmTerm<'e>,
     read: impl Fn(VmTerm<'e>) -> Result<T, KnownAtom>,
-) -> Result<Vec<T>, NoReply> {
-    if is_long_list(list) {
-        return Err(NoReply::DirtyCpu);
+    into: &mut Few<T>,
+) -> Result<(), NoReply> {
+    let len = proper_length(list, LONG_LIST + 1).ok_or(KnownAtom::None)?;
+    if len > LONG_LIST {
+        if !process::on_dirty_scheduler() {
+            return Err(NoReply::DirtyCpu);
+        }
+        proper_length(list, usize::MAX).ok_or(KnownAtom::None)?;
     }
-    proper_length(list, usize::MAX).ok_or(KnownAtom::None)?;
-    Ok(ListTerms(list)
-        .map(read)
-        .collect::<Result<_, KnownAtom>>()?)
+    for term in ListTerms(list) {
+        into.push(read(term)?);
+    }
+    Ok(())
 }
 
 fn is_list(term: VmTerm<'_>) -> bool {

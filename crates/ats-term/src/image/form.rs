@@ -4,15 +4,15 @@
 //!  object            the slots of its elements, then their boxes
 //!  packed object     PACKED or PACKED_WITH n, and more; see [`Packed`](super::Packed)
 //!  list of objects   OBJECT n | n words, an image or a packed object | OBJECT n | ...
-//!  object with cell  WITH_CELL i | image
+//!  object with cells WITH_CELLS span | words that the owner of the value understands
 //!  large bag         LARGE | words that the owner of the value understands
 //! ```
 //!
-//! In an object with a *cell* the word of element `i`, counted from 0, is not part of the image
-//! proper: it may change while the value is read, so only the owner of the value loads it. No slot
-//! has the low bits of these tags, so an object never begins like another form.
+//! In an object with *cells* the words of a span of elements may change while the value is read, so
+//! only the owner of the value loads them. No slot has the low bits of these tags, so an object
+//! never begins like another form.
 
-use super::layout::{LARGE, OBJECT, PACKED, PACKED_WITH, WITH_CELL, header, header_n, header_tag};
+use super::layout::{LARGE, OBJECT, PACKED, PACKED_WITH, WITH_CELLS, header, header_n, header_tag};
 
 /// Forms of the words of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,8 +23,8 @@ pub enum Form {
     Packed,
     /// An [`ObjectList`](super::ObjectList).
     List,
-    /// An image after this word, in which this element changes in place.
-    WithCell(usize),
+    /// An object whose elements in this span change in place.
+    WithCells(Span),
     /// Objects kept elsewhere; the words after this one tell the owner where.
     Large,
 }
@@ -40,17 +40,61 @@ impl Form {
         match header_tag(first) {
             OBJECT => Form::List,
             PACKED | PACKED_WITH => Form::Packed,
-            WITH_CELL => Form::WithCell(header_n(first)),
+            WITH_CELLS => Form::WithCells(Span::from_number(header_n(first))),
             LARGE => Form::Large,
             tag => panic!("image: a value with an unknown tag {tag}"),
         }
     }
 }
 
-/// Returns the first word of a value that is an object whose element `index`, counted from 0,
-/// changes in place.
-pub const fn cell_form_word(index: usize) -> u64 {
-    header(WITH_CELL, index)
+/// Neighbouring elements of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The index of the first element, from 0.
+    pub first: usize,
+    /// The number of elements, from 1 to 255.
+    pub count: usize,
+}
+
+impl Span {
+    /// Returns the span of one element.
+    pub const fn one(index: usize) -> Self {
+        Span {
+            first: index,
+            count: 1,
+        }
+    }
+
+    /// Returns the index behind the last element.
+    pub const fn end(self) -> usize {
+        self.first + self.count
+    }
+
+    /// Returns the smallest span that has the elements of both.
+    #[must_use]
+    pub fn and(self, other: Span) -> Self {
+        let first = self.first.min(other.first);
+        Span {
+            first,
+            count: self.end().max(other.end()) - first,
+        }
+    }
+
+    const fn number(self) -> usize {
+        self.first << 8 | self.count
+    }
+
+    const fn from_number(number: usize) -> Self {
+        Span {
+            first: number >> 8,
+            count: number & 0xFF,
+        }
+    }
+}
+
+/// Returns the first word of a value that is an object whose elements in `span` change in place.
+pub const fn cells_form_word(span: Span) -> u64 {
+    header(WITH_CELLS, span.number())
 }
 
 /// The first word of a value whose objects are kept elsewhere.
@@ -71,7 +115,10 @@ mod tests {
             assert_eq!(Form::of(slot), Form::Object);
         }
         assert_eq!(Form::of(header(OBJECT, 4)), Form::List);
-        assert_eq!(Form::of(cell_form_word(1)), Form::WithCell(1));
+        for (first, count) in [(1, 1), (0, 255), (1 << 40, 2)] {
+            let span = Span { first, count };
+            assert_eq!(Form::of(cells_form_word(span)), Form::WithCells(span));
+        }
         assert_eq!(Form::of(LARGE_WORD), Form::Large);
         assert_eq!(Form::of(header(PACKED_WITH, 4)), Form::Packed);
         // The tag PACKED is followed by a stream of arbitrary bytes.

@@ -1,14 +1,14 @@
 //! The result of a lookup.
 
 use crate::terms::bag::{self, Large};
-use crate::terms::cell::{self, Cell};
+use crate::terms::cells;
 use crate::terms::unpack::UnpackBuffer;
 use crate::terms::value::{Rec, Values, form, list};
 use ats_mem::sequence::Sequence;
 use ats_store::Direction;
 use ats_term::Term;
 use ats_term::image::{
-    Form, Host, ImageRef, Object, Packed, Scratch, Stored, TermHost, decode_object,
+    Form, Host, ImageRef, Object, Packed, Scratch, Span, Stored, TermHost, decode_object,
 };
 use ats_term::term::TermBuilder;
 use std::ops::ControlFlow;
@@ -88,7 +88,7 @@ impl<'g, H: Host> LookupResult<'g, H> {
                 let first = list(self.record).iter().next();
                 unpacked.object(first.expect("no list is empty"))
             }
-            Form::WithCell(_) => object_with_cell(self.record, unpacked),
+            Form::WithCells(span) => object_with_cells(self.record, span, unpacked),
             Form::Large => {
                 let first = Large::of(self.record).iter_from(0).next();
                 unpacked.object(first.expect("no large bag is empty").1)
@@ -303,15 +303,15 @@ impl<H: Host> Clone for LookupResult<'_, H> {
 
 impl<H: Host> Copy for LookupResult<'_, H> {}
 
-fn object_with_cell<'b, H: Host>(
+fn object_with_cells<'b, H: Host>(
     record: &'b Rec<H>,
+    span: Span,
     unpacked: &'b mut UnpackBuffer,
 ) -> Object<'b, H> {
-    let cell = Cell::of(record).expect("the form of the record says so");
     let words = unpacked.start();
-    cell::copy_image(record, cell, words);
-    // SAFETY: the words are a copy of an object's image, in which another immediate term replaces
-    // one. The record, which is borrowed as long as the copy, keeps the resources of the image
+    cells::copy_image(record, span, words);
+    // SAFETY: the words are a copy of an object's image, in which other immediate terms replace
+    // some. The record, which is borrowed as long as the copy, keeps the resources of the image
     // alive.
     unsafe { Object::from_words(words) }
 }

@@ -1,6 +1,6 @@
 //! Snapshots: tables that show another table as it was at a moment.
 
-use crate::terms::cell;
+use crate::terms::cells;
 use crate::terms::error::Error;
 use crate::terms::held_read_point::{Ending, HeldReadPoint, Reader};
 use crate::terms::read_point::TableReadPoint;
@@ -112,7 +112,7 @@ impl<H: Host> Table<H> {
     pub fn begin(&self) -> Result<Option<TableReadPoint<H>>, Error> {
         self.begin_prepared(&mut || {
             if self.changes_in_place() {
-                cell::wait_for_changes().map(|()| true)
+                cells::wait_for_changes().map(|()| true)
             } else {
                 Ok(true)
             }

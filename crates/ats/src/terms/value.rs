@@ -6,7 +6,7 @@
 //! - VALUE-2. The word of the form [`Form::Large`] is followed by the address of an [`Elsewhere`],
 //!   which begins the block of memory that the value owns.
 
-use crate::terms::cell_word;
+use crate::terms::cell_words;
 use ats_mem::{Record, RecordBox, Release, Weight};
 use ats_term::image::{Built, Form, Host, LARGE_WORD, ObjectList, Packer};
 use ats_term::image::{kept_bytes, kept_bytes_beyond, release_all};
@@ -42,7 +42,7 @@ pub(crate) fn elsewhere(value: &[u64]) -> *mut Elsewhere {
 }
 
 /// Returns the words of the image in a value, or the separate block that the value owns. The words
-/// of an object with a cell, which may change, are copied to `copy`.
+/// of an object with cells, which may change, are copied to `copy`.
 ///
 /// # Safety
 /// `value` points to `words` words: a value of this crate, whose first word never changes
@@ -52,11 +52,11 @@ unsafe fn image(
     copy: &mut Vec<u64>,
 ) -> Result<&[u64], *mut Elsewhere> {
     // SAFETY: the caller promises that these are the words of a value. The words of an object with
-    // a cell are copied, all others never change.
+    // cells are copied, all others never change.
     unsafe {
         match Form::of(*value) {
-            Form::WithCell(index) => {
-                cell_word::copy_words(value, words, index, copy);
+            Form::WithCells(span) => {
+                cell_words::copy_image(value, words, span, copy);
                 Ok(copy)
             }
             Form::Large => Err(elsewhere(std::slice::from_raw_parts(value, words))),
@@ -109,7 +109,7 @@ impl<H: Host> Release for Values<H> {
     #[inline]
     fn weight(record: &Rec<H>) -> Weight {
         let mut weight = match form(record) {
-            Form::Object | Form::Packed | Form::WithCell(_) => Weight {
+            Form::Object | Form::Packed | Form::WithCells(_) => Weight {
                 objects: 1,
                 bytes: 0,
             },

@@ -2,9 +2,10 @@
 //! remove their objects.
 
 use crate::checker::{Clock, Event, linearizable};
-use crate::common::{TermTable, histories, objects, patiently};
-use ats::terms::{CounterOp, Error, TableType, Workspace};
+use crate::common::{TermTable, everything, histories, objects, patiently};
+use ats::terms::{CounterOp, Error, Integer, TableType, Workspace};
 use ats_term::Term;
+use ats_term::term::Tuple;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -29,6 +30,15 @@ fn count(table: &TermTable, key: &Term, op: CounterOp) -> i64 {
     let mut work = Workspace::new();
     let value = patiently(|| table.update_one_counter(key, &op, Some(&default), &mut work));
     value.as_small().expect("a small number")
+}
+
+/// Changes both counters of the object of a key, with the default `{Key, 0, 0}`.
+fn count_both(table: &TermTable, key: &Term, by: [i64; 2]) -> [i64; 2] {
+    let default = Term::from((key.clone(), 0, 0));
+    let mut work = Workspace::new();
+    let ops = [add(2, by[0]), add(3, by[1])];
+    let values = patiently(|| table.update_counter(key, &ops, Some(&default), &mut work));
+    [0, 1].map(|at| values[at].as_small().expect("a small number"))
 }
 
 fn take(table: &TermTable, key: &Term) -> Vec<Term> {
@@ -163,6 +173,192 @@ fn no_change_is_lost() {
     }
 }
 
+/// Threads change two elements together, by all calls that can, so that their sum stays 0: lookups,
+/// elements, scans, snapshots and the objects that are taken never show another sum.
+#[test]
+fn several_elements_change_at_one_moment() {
+    for kind in KINDS {
+        let table = &TermTable::new(kind, 1);
+        let key = &Term::from(1);
+        let end = Instant::now() + Duration::from_millis(700);
+        let check = |object: &Term| assert_eq!(numbers(object).iter().sum::<i64>(), 0);
+        let seen = &AtomicI64::new(0);
+        std::thread::scope(|scope| {
+            for thread in 0..3 {
+                scope.spawn(move || {
+                    let mut work = Workspace::new();
+                    for round in 0.. {
+                        if Instant::now() > end {
+                            break;
+                        }
+                        let new = [round, -round].map(Term::from);
+                        match (thread, round % 64) {
+                            (0, 0) => take(table, key).iter().for_each(check),
+                            (0, _) => {
+                                let object = Term::from((1, round, -round));
+                                patiently(|| table.insert(&object, &mut work));
+                            }
+                            (1, _) => {
+                                count_both(table, key, [1, -1]);
+                            }
+                            _ => {
+                                let values = [(2, &new[0]), (3, &new[1])];
+                                patiently(|| table.update_element(key, &values, None, &mut work));
+                            }
+                        }
+                    }
+                });
+            }
+            scope.spawn(move || {
+                while Instant::now() < end {
+                    for object in objects(table, key) {
+                        check(&object);
+                        seen.fetch_add(1, Ordering::Relaxed);
+                    }
+                    everything(table).iter().for_each(check);
+                }
+            });
+            scope.spawn(move || {
+                while Instant::now() < end {
+                    // Elements change by new records now and then, and in place most of the time.
+                    std::thread::sleep(Duration::from_millis(20));
+                    let snapshot = patiently(|| table.snapshot());
+                    let before = objects(&snapshot, key);
+                    before.iter().for_each(check);
+                    std::thread::sleep(Duration::from_millis(1));
+                    assert_eq!(objects(&snapshot, key), before);
+                }
+            });
+        });
+        assert!(seen.load(Ordering::Relaxed) > 0);
+    }
+}
+
+/// Objects that differ in the words of a list or a float: only elements change in place.
+#[test]
+fn parts_of_elements_are_no_cells() {
+    for kind in KINDS {
+        let table = &TermTable::new(kind, 1);
+        let (key, mut work) = (Term::from(1), Workspace::new());
+        for round in 0..200 {
+            let list = Term::from(vec![Term::from(1), Term::from(round)]);
+            let float = Term::try_from(f64::from(round)).expect("finite");
+            let object = Term::from((1, if round % 40 < 20 { list } else { float }));
+            assert_eq!(table.insert(&object, &mut work), Ok(()));
+            assert_eq!(objects(table, &key), [object]);
+            for position in 3..=6 {
+                let ops = [add(position, 1), add(position, 1)];
+                for ops in [&ops[..], &ops[..1]] {
+                    let refused = table.update_counter(&key, ops, None, &mut work);
+                    assert_eq!(refused, Err(Error::Position));
+                }
+                let refused = table.update_element(&key, &[(position, &key)], None, &mut work);
+                assert_eq!(refused, Err(Error::Position));
+            }
+        }
+    }
+}
+
+/// Elements of all kinds beside those that change in place, and cells that become more: objects are
+/// as after the same changes one by one.
+#[test]
+fn cells_become_more() {
+    for kind in KINDS {
+        let table = &TermTable::new(kind, 1);
+        let mut work = Workspace::new();
+        let list = Term::from(vec![Term::from(1), Term::from(2)]);
+        let mut elements = vec![Term::from(1)];
+        elements.extend((2..=20).map(|at| {
+            if at == 5 || at == 10 {
+                list.clone()
+            } else {
+                Term::from(at)
+            }
+        }));
+        let object = Term::Tuple(Tuple::new(elements.clone()));
+        assert_eq!(table.insert(&object, &mut work), Ok(()));
+        let key = Term::from(1);
+        // Positions of immediate elements, close together and far apart.
+        let pairs = [
+            [3, 2],
+            [4, 6],
+            [3, 4],
+            [4, 2],
+            [2, 3],
+            [9, 8],
+            [8, 11],
+            [19, 18],
+            [3, 4],
+            [19, 3],
+            [4, 3],
+        ];
+        for (round, positions) in pairs.into_iter().enumerate() {
+            let new = Term::from(1000 + round as i64);
+            let values = positions.map(|position| (position, &new));
+            let used = if round % 2 == 0 {
+                &values[..1]
+            } else {
+                &values[..]
+            };
+            for (position, value) in used {
+                elements[position - 1] = (*value).clone();
+            }
+            assert_eq!(table.update_element(&key, used, None, &mut work), Ok(true));
+            assert_eq!(
+                objects(table, &key),
+                [Term::Tuple(Tuple::new(elements.clone()))]
+            );
+            // A counter that is not an integer, or out of range, changes nothing.
+            let none = [add(3, 1), add(5, 1)];
+            assert_eq!(
+                table.update_counter(&key, &none, None, &mut work),
+                Err(Error::NotAnInteger)
+            );
+            let wide = [add(3, 1), add(4, i64::MAX)];
+            let sums = table.update_counter(&key, &wide, None, &mut work);
+            let before = [2, 3].map(|index: usize| elements[index].as_int().expect("an integer"));
+            let expected = [
+                Integer::from(before[0] + 1),
+                Integer::from(before[1])
+                    .checked_add(&Integer::from(i64::MAX))
+                    .expect("small enough"),
+            ];
+            assert_eq!(sums, Ok(expected.to_vec()));
+            let back = [2, 3].map(|index: usize| (index + 1, &elements[index]));
+            assert_eq!(table.update_element(&key, &back, None, &mut work), Ok(true));
+            assert_eq!(
+                objects(table, &key),
+                [Term::Tuple(Tuple::new(elements.clone()))]
+            );
+        }
+        // A list between cells becomes a number, by itself and with a cell, and a list again.
+        for used in [vec![5], vec![4, 5], vec![6, 5, 4]] {
+            for new in [Term::from(7), list.clone()] {
+                for position in [4, 6] {
+                    elements[position - 1] = Term::from(position as i64);
+                }
+                let cells = [4, 6].map(|position| (position, &elements[position - 1]));
+                assert_eq!(
+                    table.update_element(&key, &cells, None, &mut work),
+                    Ok(true)
+                );
+                let values: Vec<_> = used.iter().map(|position| (*position, &new)).collect();
+                assert_eq!(
+                    table.update_element(&key, &values, None, &mut work),
+                    Ok(true)
+                );
+                for position in &used {
+                    elements[position - 1] = new.clone();
+                }
+                assert_eq!(
+                    objects(table, &key),
+                    [Term::Tuple(Tuple::new(elements.clone()))]
+                );
+            }
+        }
+    }
+}
+
 const KEYS: usize = 2;
 const ROUNDS: u64 = 1000;
 
@@ -181,6 +377,10 @@ enum What {
     DeleteObject(usize, [i64; 2]),
     /// Key, counter, value, and whether the key had an object.
     Set(usize, usize, i64, bool),
+    /// Key, and the new values of both counters, each of which was incremented by one.
+    CountBoth(usize, [i64; 2]),
+    /// Key, both values, and whether the key had an object.
+    SetBoth(usize, [i64; 2], bool),
 }
 
 fn apply(state: &State, what: &What) -> Option<State> {
@@ -205,6 +405,15 @@ fn apply(state: &State, what: &What) -> Option<State> {
                 object[at] = value;
             }
         }
+        What::CountBoth(key, values) => {
+            let object = after[key].get_or_insert_default();
+            *object = object.map(|number| number + 1);
+            possible = *object == values;
+        }
+        What::SetBoth(key, values, found) => {
+            possible = found == after[key].is_some();
+            after[key] = after[key].map(|_| values);
+        }
     }
     possible.then_some(after)
 }
@@ -215,12 +424,24 @@ fn call(table: &TermTable, clock: &Clock, choice: u64, value: i64) -> Event<What
     let at = (choice / 64) as usize % 2;
     let key = &Term::from(index);
     let few = value % 3;
-    // Often it differs in one element from the object that is there.
-    let pair = if at == 0 { [few, 0] } else { [0, few] };
+    // Often it differs in one element from the object that is there, or in both.
+    let pair = [[few, 0], [0, few], [few, few]][(choice / 128) as usize % 3];
     let object = Term::from((index, pair[0], pair[1]));
     let found = |terms: Vec<Term>| terms.first().map(numbers);
     let mut work = Workspace::new();
     match choice % 16 {
+        0 | 1 if at == 1 => clock.record(
+            || count_both(table, key, [1, 1]),
+            |values| What::CountBoth(index, values),
+        ),
+        2 | 3 if at == 1 => {
+            let new = [few, value].map(Term::from);
+            let values = [(2, &new[0]), (3, &new[1])];
+            clock.record(
+                || patiently(|| table.update_element(key, &values, None, &mut work)),
+                |found| What::SetBoth(index, [few, value], found),
+            )
+        }
         0..=3 => clock.record(
             || count(table, key, add(2 + at, 1)),
             |value| What::Count(index, at, 1, value),
@@ -257,16 +478,23 @@ fn call(table: &TermTable, clock: &Clock, choice: u64, value: i64) -> Event<What
 
 fn history(kind: TableType, round: u64) -> (State, Vec<Event<What>>) {
     let table = &TermTable::new(kind, 1).compressed(round % 4 >= 2);
-    // A counter already changes in place in half of the rounds.
-    let state = if round.is_multiple_of(2) {
-        for key in 0..KEYS {
-            for _ in 0..2 {
-                count(table, &Term::from(key), add(2, 1));
+    // One or both counters already change in place in two thirds of the rounds.
+    let state = match round % 3 {
+        0 => State::default(),
+        1 => {
+            for key in 0..KEYS {
+                for _ in 0..2 {
+                    count(table, &Term::from(key), add(2, 1));
+                }
             }
+            [Some([2, 0]); KEYS]
         }
-        [Some([2, 0]); KEYS]
-    } else {
-        State::default()
+        _ => {
+            for key in 0..KEYS {
+                count_both(table, &Term::from(key), [1, 1]);
+            }
+            [Some([1, 1]); KEYS]
+        }
     };
     let events = histories::history(round, |clock, choice, value| {
         call(table, clock, choice, value)

@@ -1,16 +1,15 @@
 //! Changes of the object of a key. Each operation is atomic.
 
-use crate::terms::cell;
+use crate::terms::cells::{self, NewWords};
 use crate::terms::error::Error;
 use crate::terms::lock_budget::{self, SHORT_WORDS, is_long_change};
 use crate::terms::lookup_result::LookupResult;
-use crate::terms::operations::in_place::WORDS_MOST;
 use crate::terms::table::Table;
 use crate::terms::value::{Rec, Values};
 use crate::terms::workspace::{Room, Workspace};
 use ats_mem::{Change, RecordBox};
 use ats_store::BatchPlan;
-use ats_term::image::{Host, HostTerm, ImageBuilder, ImageRef, NewValue, Object};
+use ats_term::image::{Host, HostTerm, ImageBuilder, ImageRef, NewValue, Object, Span};
 
 impl<H: Host> Table<H> {
     /// Replaces elements of the object of a key, in order: of several values for a position the
@@ -69,18 +68,12 @@ impl<H: Host> Table<H> {
         default: Option<T>,
         work: &mut Room<T>,
     ) -> Result<bool, Error> {
-        let in_place = match changes {
-            [(index, NewValue::Term(value))] if self.can_have_cells() => {
-                value.immediate().map(|word| (*index, word))
-            }
-            _ => None,
-        };
+        let mut words = NewWords::new();
+        let cells = self.in_place(changes, &mut words);
         if let Some(default) = default {
             self.check_object(default)?;
         }
-        if let Some(element) = in_place
-            && self.replace_in_place(key, element, work)?
-        {
+        if cells.is_some() && self.replace_in_place(key, &words, work)? {
             return Ok(true);
         }
         let mut found = false;
@@ -92,15 +85,34 @@ impl<H: Host> Table<H> {
                 Some(last) if last >= object.arity() => Err(Error::Position),
                 Some(_) => {
                     image.replace_elements_within(object, changes, most)?;
-                    let can_change = image.object().len_words() <= WORDS_MOST;
-                    let in_place = in_place.filter(|_| can_change);
-                    Ok(Becomes::New {
-                        cell: in_place.map(|(index, _)| index),
-                    })
+                    Ok(Becomes::New { cells })
                 }
             }
         })?;
         Ok(found)
+    }
+
+    /// Returns the span of elements that can change in place, and adds their new words to `words`.
+    // The words are not returned: a processor stalls when a list is moved right after it was made.
+    #[inline]
+    fn in_place<T: HostTerm<Host = H>>(
+        &self,
+        changes: &[(usize, NewValue<'_, T>)],
+        words: &mut NewWords,
+    ) -> Option<Span> {
+        if !self.can_have_cells() {
+            return None;
+        }
+        let mut span = None::<Span>;
+        for (index, value) in changes {
+            let NewValue::Term(value) = value else {
+                return None;
+            };
+            words.push((*index, value.immediate()?));
+            let element = Span::one(*index);
+            span = Some(span.map_or(element, |span| span.and(element)));
+        }
+        span
     }
 
     /// Returns the index of a position that may be changed.
@@ -114,7 +126,7 @@ impl<H: Host> Table<H> {
 
     /// Changes the object of a key, or a default object, which the caller has checked. `change`
     /// either builds the new object in the builder that it gets, and returns which of its elements
-    /// is the cell, or keeps the old object. It is not called if the key has no object and there is
+    /// are cells, or keeps the old object. It is not called if the key has no object and there is
     /// no default, or if the object exceeds the limit of the workspace.
     ///
     /// If the change has few `parts`, `change` is called under the lock of the key. If it has many,
@@ -214,15 +226,15 @@ impl<H: Host> Table<H> {
             if is_long && !alone {
                 return None;
             }
-            // The cell is restarted on drop if the object stays.
-            let stopped = current.map(cell::stop);
+            // The cells are restarted on drop if the object stays.
+            let stopped = current.map(cells::stop);
             let changed = match current {
                 Some(current) => edit(LookupResult::new(current).first(unpacked), image, most),
                 None if has_default => {
                     edit(second.object(), image, most).map(|becomes| match becomes {
                         Becomes::Same => {
                             std::mem::swap(image, second);
-                            Becomes::New { cell: None }
+                            Becomes::New { cells: None }
                         }
                         becomes @ Becomes::New { .. } => becomes,
                     })
@@ -230,12 +242,15 @@ impl<H: Host> Table<H> {
                 None => Ok(Becomes::Same),
             };
             match changed {
-                Ok(Becomes::New { cell }) => {
+                Ok(Becomes::New { cells }) => {
+                    let span = cells
+                        .map(|span| cells::with_cells_of(current, span))
+                        .filter(|span| cells::can_be_cells(*span, image.object()));
                     let built = image.take();
-                    let new = match cell {
-                        Some(index) => {
+                    let new = match span {
+                        Some(span) => {
                             self.set_changes_in_place();
-                            cell::record(key, built, index)
+                            cells::record(key, built, span)
                         }
                         None => self.record(key, built, packer),
                     };
@@ -278,8 +293,9 @@ pub(crate) enum Becomes {
     Same,
     /// A new object replaces the old one.
     New {
-        /// The element of the new object that changes in place from now on; it is immediate.
-        cell: Option<usize>,
+        /// The elements of the new object that change in place from now on, if that is possible.
+        /// The first and the last are immediate.
+        cells: Option<Span>,
     },
 }
 

@@ -1,7 +1,7 @@
 //! Deletion of objects, with or without returning them. Each operation is atomic.
 
 use crate::terms::bag::{self, Buffers, Rules, TooMany};
-use crate::terms::cell;
+use crate::terms::cells;
 use crate::terms::error::Error;
 use crate::terms::lock_budget::is_long_to_compare;
 use crate::terms::lookup_result::LookupResult;
@@ -109,8 +109,8 @@ impl<H: Host> Table<H> {
                 taken = Err(Error::TooLarge);
                 return bag::keep();
             }
-            // The caller gets the object as of its removal, so the cell must not change any more.
-            cell::stop(record).for_ever();
+            // The caller gets the object as of its removal, so the cells must not change any more.
+            cells::stop(record).for_ever();
             taken = Ok(Some(found));
             bag::remove()
         })?;
@@ -170,8 +170,8 @@ impl<H: Host> Table<H> {
                 taken = Err(Error::TooLarge);
                 return bag::keep();
             }
-            // The caller gets the object as of its removal, so the cell must not change any more.
-            cell::stop(record).for_ever();
+            // The caller gets the object as of its removal, so the cells must not change any more.
+            cells::stop(record).for_ever();
             taken = Ok(Some(Taken { found, of_key }));
             if is_bag {
                 // SAFETY: this is the decision of `update_bag_end`, whose contract is that of
@@ -304,7 +304,7 @@ impl<H: Host> Table<H> {
             if !alone && is_long_to_compare(current) {
                 return None;
             }
-            let stopped = cell::stop(current);
+            let stopped = cells::stop(current);
             if !image_eq(
                 LookupResult::new(current).first(unpacked),
                 unwanted,

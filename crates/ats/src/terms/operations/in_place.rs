@@ -1,25 +1,16 @@
-//! Changes of one element of an object in place; see [`cell`].
+//! Changes of elements of an object in place; see [`cells`].
 
-use crate::terms::cell::{self, Cell, Overwrite};
+use crate::terms::cells::{self, Cells, Overwrite};
 use crate::terms::error::Error;
 use crate::terms::table::Table;
 use crate::terms::workspace::Room;
 use ats_sync::Guard;
 use ats_term::image::{Host, HostTerm};
 
-/// The most words of an object that becomes one with a cell when an element is replaced. Each
-/// reader copies the words of an object with a cell.
-pub(crate) const WORDS_MOST: usize = 32;
-
 impl<H: Host> Table<H> {
-    /// Returns the cell of the object of a key, if this element is one and it may be changed.
+    /// Returns the cells of the object of a key, if it has some and they may be changed.
     #[inline]
-    pub(crate) fn cell_at<'g>(
-        &'g self,
-        key: &[u8],
-        index: usize,
-        guard: &'g Guard,
-    ) -> Option<Cell<'g>> {
+    pub(crate) fn cells_at<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<Cells<'g>> {
         if self.has_byte_store {
             return None;
         }
@@ -30,16 +21,16 @@ impl<H: Host> Table<H> {
         }
         // Reading memory does not fail.
         let record = store.get_again(key, guard).ok()??;
-        Cell::of(record).filter(|cell| cell.index == index)
+        Cells::of(record)
     }
 
-    /// Replaces an element of the object of a key by an immediate term, if the element is a cell
-    /// that may be changed. Returns `false`, and changes nothing, otherwise.
+    /// Replaces elements of the object of a key by immediate terms, if the elements are cells that
+    /// may be changed. Returns `false`, and changes nothing, otherwise.
     #[inline]
     pub(crate) fn replace_in_place<T: HostTerm<Host = H>>(
         &self,
         key: T,
-        (index, word): (usize, u64),
+        words: &[(usize, u64)],
         work: &mut Room<T>,
     ) -> Result<bool, Error> {
         if !self.changes_in_place() {
@@ -47,8 +38,8 @@ impl<H: Host> Table<H> {
         }
         let guard = ats_sync::pin();
         self.make_key(key, work)?;
-        let cell = self.cell_at(&work.key, index, &guard);
-        let is_done = cell.is_some_and(|cell| cell.replace(word));
+        let cells = self.cells_at(&work.key, &guard);
+        let is_done = cells.is_some_and(|cells| cells.replace(words));
         work.tidy_key();
         Ok(is_done)
     }
@@ -58,9 +49,9 @@ impl<H: Host> Table<H> {
         !self.has_byte_store && !self.packs()
     }
 
-    /// Inserts the encoded object, in a set, by a change of one element of the object that is
-    /// there. Returns `false`, and changes nothing, if the objects differ more than that, or if
-    /// this is not likely.
+    /// Inserts the encoded object, in a set, by a change of elements of the object that is there.
+    /// Returns `false`, and changes nothing, if the objects differ more than that, or if this is
+    /// not likely.
     #[inline]
     pub(crate) fn overwrite<T: HostTerm<Host = H>>(
         &self,
@@ -68,7 +59,7 @@ impl<H: Host> Table<H> {
         guard: &Guard,
     ) -> Result<bool, Error> {
         let is_likely = self.can_have_cells() && self.overwrites.is_worth_a_look(&mut work.sampler);
-        if !is_likely || work.image.object().len_words() > WORDS_MOST {
+        if !is_likely || work.image.object().len_words() > cells::WORDS_MOST {
             return Ok(false);
         }
         let store = self.store(guard);
@@ -82,10 +73,10 @@ impl<H: Host> Table<H> {
         Ok(match overwrite {
             None => false,
             Some(Overwrite::Same) => true,
-            Some(Overwrite::InPlace(cell, word)) => cell.replace(word),
-            Some(Overwrite::OfElement(index)) => {
+            Some(Overwrite::InPlace(cells)) => cells.overwrite(image.object()),
+            Some(Overwrite::OfElements(span)) => {
                 self.set_changes_in_place();
-                store.put(key, cell::record(key, image.take(), index), guard)?;
+                store.put(key, cells::record(key, image.take(), span), guard)?;
                 true
             }
         })

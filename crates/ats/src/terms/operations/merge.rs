@@ -1,12 +1,12 @@
 //! Atomic merges of a value into an element of an object.
 //!
 //! [`ats_merge`] defines merges. Sums, minima and maxima of small integers are changed in place,
-//! like counters (see [`cell`]). Every other merge makes a new object, under the lock of
+//! like counters (see [`cells`]). Every other merge makes a new object, under the lock of
 //! the key if it is [short](crate::terms::lock_budget), otherwise while only the key is held. The
 //! operand is encoded before that. If the merged value [counts as missing](Merge::is_absent), the
 //! object is removed.
 
-use crate::terms::cell;
+use crate::terms::cells::{self, Cells};
 use crate::terms::error::Error;
 use crate::terms::lock_budget::{self, SHORT_WORDS, is_long_change};
 use crate::terms::lookup_result::LookupResult;
@@ -18,7 +18,9 @@ use crate::terms::workspace::{Room, Workspace};
 use ats_mem::Change;
 use ats_merge::{Merge, Merged, MergedTerm, Simple};
 use ats_sync::Guard;
-use ats_term::image::{Host, HostTerm, ImageBuilder, ImageRef, NIL, NewValue, Object, Packer};
+use ats_term::image::{
+    Host, HostTerm, ImageBuilder, ImageRef, NIL, NewValue, Object, Packer, Span,
+};
 use ats_term::term_ref::is_larger;
 use ats_term::{Kind, TermRef, Zeros};
 
@@ -180,7 +182,7 @@ impl<H: Host> Table<H> {
 
     /// Merges the operand, which follows the key in `work.second`, into the object of the key
     /// without the lock, and replaces the object if it is still the same. Returns `None` if the
-    /// object has changed, if the key is missing, or if the object has a cell, which needs the
+    /// object has changed, if the key is missing, or if the object has cells, which need the
     /// lock.
     fn merge_and_exchange<T: HostTerm<Host = H>, R>(
         &self,
@@ -203,8 +205,8 @@ impl<H: Host> Table<H> {
             Ok(seen) => seen?,
             Err(error) => return Some(Err(error)),
         };
-        // A cell changes in place unless it is stopped, which needs the lock.
-        if cell::Cell::of(seen).is_some() {
+        // Cells change in place unless they are stopped, which needs the lock.
+        if Cells::of(seen).is_some() {
             return None;
         }
         let mut making = Making {
@@ -224,7 +226,7 @@ impl<H: Host> Table<H> {
             return Some(result);
         }
         // The guard ensures that no other record gets the address of this one, and a record without
-        // a cell never changes: so the same address means the same object.
+        // cells never changes: so the same address means the same object.
         let mut is_same = false;
         let exchanged = store.update(key, guard, &mut |current| {
             is_same = current.is_some_and(|current| std::ptr::eq(current, seen));
@@ -260,8 +262,8 @@ impl<H: Host> Table<H> {
             Merge::Simple(Simple::Max) => |a, b| Some(a.max(b)),
             _ => return None,
         };
-        let cell = self.cell_at(key, index, guard)?;
-        cell.update(|value| change(value, operand))
+        let cells = self.cells_at(key, guard)?;
+        cells.update(index, |value| change(value, operand))
     }
 
     /// Merges the operand, which follows the key in `work.second`.
@@ -416,8 +418,8 @@ impl<H: Host> Making<'_, H> {
         if self.under_lock && lock_budget::is_long(current) {
             return Err(Error::TooLarge);
         }
-        // The cell is restarted on drop if the object stays.
-        let stopped = cell::stop(current);
+        // The cells are restarted on drop if the object stays.
+        let stopped = cells::stop(current);
         let object = LookupResult::new(current).first(unpacked);
         let result = self.merge_onto_object(object, pair, false, builder, made, read);
         if !matches!(made, Change::Keep) {
@@ -456,13 +458,13 @@ impl<H: Host> Making<'_, H> {
         let mut lent = lent.recycle::<MergedTerm<'_, H>>();
         lent.replace_elements_within(object, values, self.most)?;
         let value = lent.object().element(index);
-        let is_counter = merge.is_of_numbers() && value.as_small().is_some_and(cell::fits);
+        let is_counter = merge.is_of_numbers() && value.as_small().is_some_and(cells::fits);
         let (is_absent, result) = (merge.is_absent(value), read(value));
         *made = match (is_absent, is_counter) {
             (true, _) => Change::Remove,
             (false, true) => {
                 self.table.set_changes_in_place();
-                Change::Put(cell::record(self.key, lent.take(), index))
+                Change::Put(cells::record(self.key, lent.take(), Span::one(index)))
             }
             (false, false) => {
                 let stored = self.table.pack_for_store(lent.take(), self.packer);

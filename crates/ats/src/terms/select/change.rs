@@ -2,7 +2,7 @@
 //!
 //! A query runs without locks, so the objects it finds are only candidates. The program runs a
 //! second time for each candidate, under the lock of its key, or while only the key is held if that
-//! may take long, and the object is changed there. A record never changes, except for its cell; so
+//! may take long, and the object is changed there. A record never changes, except for its cells; so
 //! if the same record is still present, the program need not run again.
 //!
 //! A query of one moment finds candidates as of the moment, and changes objects that have not been
@@ -20,7 +20,7 @@ use super::read::{Runner, Selection, visit_objects, visit_positions};
 use super::rerun::Rerun;
 use super::walk::{Next, Slice, Spot, walk};
 use crate::terms::bag::{self, Large, Rules, Selected};
-use crate::terms::cell;
+use crate::terms::cells;
 use crate::terms::error::Error;
 use crate::terms::lock_budget::{SHORT_WORDS, is_long_to_compare};
 use crate::terms::lookup_result::LookupResult;
@@ -339,7 +339,7 @@ impl<H: Host> Table<H> {
                 }
                 rerun.most = if alone { usize::MAX } else { SHORT_WORDS };
                 rerun.is_too_large = false;
-                let stopped = cell::stop(current);
+                let stopped = cells::stop(current);
                 let change = match action {
                     Action::Delete if is_known => Change::Remove,
                     Action::Delete => rerun.delete(current, unpacked),
@@ -481,6 +481,6 @@ impl<H: Host> Candidate<'_, H> {
 
     /// Returns `true` if the current object of the key is the found object.
     fn is_still(&self, current: &Rec<H>) -> bool {
-        self.is_in(current) && !matches!(form(current), Form::WithCell(_))
+        self.is_in(current) && !matches!(form(current), Form::WithCells(_))
     }
 }

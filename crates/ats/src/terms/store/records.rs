@@ -102,7 +102,7 @@ pub(crate) trait TableRecords<H: Host>: Send + Sync {
         })
     }
 
-    /// Removes all objects of a key. A [cell](crate::terms::cell) need not be stopped: a change
+    /// Removes all objects of a key. [Cells](crate::terms::cells) need not be stopped: a change
     /// that comes too late counts as done before.
     #[inline]
     fn remove(&self, key: &[u8], guard: &Guard) -> Result<(), Error> {
