@@ -149,7 +149,7 @@ measure_type(Type, #options{field = Field} = Options) ->
     [Row || Sides <- [ats_bench_sides:sides(Field, Type)], Sides =/= [],
             Kind <- kinds(Field, Type),
             {Set, Count} <- sets(Field),
-            Filling <- [half, full],
+            Filling <- [half, full, several],
             Row <- measure_tables(#place{type = Type, keys = Kind, set = Set, count = Count},
                                   Filling, Sides, Options)].
 
@@ -183,7 +183,8 @@ workloads(ets, #place{keys = integers}) ->
     otp_mixes()
     ++ [counter(), counter_or_new(),
         on_full("lookup_many of 100 keys", {lookup_list, 100}),
-        on_full("insert lists of 10", insert_list)];
+        on_full("insert lists of 10", insert_list)]
+    ++ several();
 workloads(ets, #place{set = cache}) ->
     [];
 workloads(ets, #place{type = Type, keys = Kind}) ->
@@ -215,7 +216,15 @@ everyday() ->
                               {"chains of 100 next", {next, 100}}, {"info(T, size)", size},
                               {"insert lists of 10", insert_list}]]
     ++ [#workload{name = "lookup, and tab2list in 1 of 100", filling = full,
-                  work = mix([{99, lookup}, {1, all_objects}])}].
+                  work = mix([{99, lookup}, {1, all_objects}])}]
+    ++ several().
+
+%% Returns the calls that change several elements of an object.
+several() ->
+    [#workload{name = Name, work = {only, Operation}, filling = several}
+     || {Name, Operation} <- [{"update_counter of two counters", two_counters},
+                              {"update_element of two elements", two_elements},
+                              {"insert of three new numbers", three_numbers}]].
 
 %% Returns the workload of one operation on a table that has all keys.
 on_full(Name, Operation) -> #workload{name = Name, work = {only, Operation}, filling = full}.
@@ -296,11 +305,17 @@ fill(Side, #place{type = Type, keys = Kind, set = Set, count = Count}, Filling) 
                               [Type, Set, ats_bench_keys:name(Kind), ats_bench_sides:name(Side)]),
     Loops = ats_bench_sides:loops(Side),
     Table = ats_bench_sides:new(Side, Type),
-    Value = ats_bench_keys:value(Kind),
-    Insert = fun(N) -> Loops:insert(Table, {ats_bench_keys:key(Kind, N), Value}) end,
+    Object = object(Filling, Kind),
+    Insert = fun(N) -> Loops:insert(Table, Object(ats_bench_keys:key(Kind, N))) end,
     ok = ats_bench_run:in_process(
         fun() -> lists:foreach(Insert, ats_bench_keys:numbers(Filling, Count)) end),
     Table.
+
+object(several, _) ->
+    fun(Key) -> {Key, 0, 0, 0} end;
+object(_, Kind) ->
+    Value = ats_bench_keys:value(Kind),
+    fun(Key) -> {Key, Value} end.
 
 measure_workload(#workload{work = Work} = Workload, Place, Span, Tables,
                  #options{processes = Processes, run_ms = RunMs} = Options) ->

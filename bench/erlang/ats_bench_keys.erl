@@ -15,7 +15,8 @@
 %% A number of keys: one, ten, as many as a program uses all the time, ten times as many, as fit
 %% into a cache, and as do not.
 -type set() :: one | few | hot | warm | cache | wide.
--type filling() :: half | full.
+%% Every other key, all keys, and all keys with several numbers each.
+-type filling() :: half | full | several.
 %% `Count' keys of a kind, from a number on.
 -type span() :: {kind(), First :: non_neg_integer(), Count :: pos_integer()}.
 %% Keys as the loops draw them: computed, with the value of their objects or without, built by
@@ -131,7 +132,7 @@ number_text(N) -> iolist_to_binary(io_lib:format("~7..0b", [N])).
 %% @doc Returns the numbers of which a table has the keys, in random order.
 -spec numbers(filling(), pos_integer()) -> [non_neg_integer()].
 numbers(half, Count) -> in_random_order(lists:seq(0, Count - 1, 2), 1);
-numbers(full, Count) -> in_random_order(lists:seq(0, Count - 1), 1).
+numbers(_, Count) -> in_random_order(lists:seq(0, Count - 1), 1).
 
 %% @doc Returns the numbers from 1 to `Count' in a random order; another for each seed.
 -spec shuffled(pos_integer(), pos_integer()) -> [pos_integer()].

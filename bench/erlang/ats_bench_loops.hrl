@@ -68,6 +68,12 @@ operate(counter, Table, Keys, Random) ->
 operate(counter_or_new, Table, Keys, Random) ->
     Key = key(Keys, Random),
     ?TABLES:update_counter(Table, Key, 1, {Key, 0});
+operate(two_counters, Table, Keys, Random) ->
+    ?TABLES:update_counter(Table, key(Keys, Random), [{2, 1}, {3, 1}]);
+operate(two_elements, Table, Keys, Random) ->
+    ?TABLES:update_element(Table, key(Keys, Random), [{2, Random}, {3, 0}]);
+operate(three_numbers, Table, Keys, Random) ->
+    ?TABLES:insert(Table, {key(Keys, Random), Random, 1, Random});
 operate(insert_list, Table, Keys, Random) ->
     ?TABLES:insert(Table, objects(?LIST_LENGTH, Keys, Random));
 operate({lookup_list, Count}, Table, Keys, Random) ->

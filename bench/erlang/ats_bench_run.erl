@@ -13,6 +13,7 @@
 
 -type operation() :: lookup | member | element | insert | insert_value | insert_new | delete
                    | update_element | take_and_insert | counter | counter_or_new | insert_list
+                   | two_counters | two_elements | three_numbers
                    | first | next | size | all_objects | count_all
                    | {next | count_range | lookup_list, pos_integer()}.
 %% Operations of a worker. In a mix, random numbers of 32 bits below the first bound select the
