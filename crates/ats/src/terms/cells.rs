@@ -34,10 +34,10 @@
 //! One read of the cell, or of the latch, reads the object at one moment.
 //!
 //! # Queries of an earlier moment
-//! While [queries](crate::terms::TableReadPoint) run an element is changed by a new record. A
-//! thread that changes a cell is pinned from before it checks that no query runs until it has
-//! changed the cell. So the first query waits until all threads have unpinned that were pinned
-//! before.
+//! While [queries](crate::terms::TableReadPoint) run, and for a while after, an element is changed
+//! by a new record. A thread that changes a cell is pinned from before it checks that no query runs
+//! until it has changed the cell. So the first query waits until all threads have unpinned that
+//! were pinned before. The protocol is that of [`gate`].
 //!
 //! # Invariants
 //! - CELLS-1. The cells of a published record, and the turn of their latch, are accessed atomically
@@ -54,6 +54,8 @@
 //!   stopped its cells.
 //! - CELLS-5. All other words of the value never change. So a writer may compare them without a
 //!   lock.
+
+pub(crate) mod gate;
 
 use crate::terms::cell_words::{self, RUNNING, words_before, words_behind};
 use crate::terms::value::{Rec, Values};
@@ -321,7 +323,7 @@ impl Drop for Stopped<'_> {
 /// Waits until all threads are done that were about to change a cell when this was called. The
 /// calling thread must not be pinned. Returns [`Busy`] if it must not wait that long.
 #[cold]
-pub(crate) fn wait_for_changes() -> Result<(), Busy> {
+fn wait_for_changes() -> Result<(), Busy> {
     let grace = ats_sync::pin().grace();
     let mut backoff = Backoff::new();
     while !grace.is_over() {

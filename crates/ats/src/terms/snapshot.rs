@@ -1,6 +1,5 @@
 //! Snapshots: tables that show another table as it was at a moment.
 
-use crate::terms::cells;
 use crate::terms::error::Error;
 use crate::terms::held_read_point::{Ending, HeldReadPoint, Reader};
 use crate::terms::read_point::TableReadPoint;
@@ -102,21 +101,15 @@ impl<H: Host> Table<H> {
     /// it. It sees all objects of a list that is inserted as one, or none. Returns `None` if the
     /// store of the table has no moments.
     ///
-    /// Writers go on. The first query after a while waits for threads that are changing an element
-    /// in place, if the table has had such an element; so the caller must not be pinned. O(locks).
+    /// Writers go on. If elements have changed in place since the query before, this one waits for
+    /// threads that are changing one; so the caller must not be pinned. O(locks).
     ///
     /// The protocol is that of [`ats_mem::read_points`].
     ///
     /// # Errors
     /// [`Error::Busy`] if the thread must not wait for long, and would have to.
     pub fn begin(&self) -> Result<Option<TableReadPoint<H>>, Error> {
-        self.begin_prepared(&mut || {
-            if self.changes_in_place() {
-                cells::wait_for_changes().map(|()| true)
-            } else {
-                Ok(true)
-            }
-        })
+        self.begin_prepared(&mut || self.cells_gate.close().map(|()| true))
     }
 
     /// Begins a query that does not read values. The caller may be pinned.

@@ -10,6 +10,7 @@ mod rival;
 mod table_type;
 
 use crate::terms::bag::Rules;
+use crate::terms::cells::gate::Gate;
 use crate::terms::error::Error;
 use crate::terms::likelihood::Likelihood;
 use crate::terms::snapshot_list::SnapshotList;
@@ -24,7 +25,6 @@ use ats_term::image::{Built, Host, Packer};
 use ats_term::{TermRef, Zeros, exact};
 pub(crate) use current_store::CurrentStore;
 use keys::Keys;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 pub use table_type::TableType;
 
@@ -58,9 +58,8 @@ pub struct Table<H: Host> {
     compressed: bool,
     /// `true` if the store keeps values as bytes, so that versions of a key cannot share anything.
     pub(crate) has_byte_store: bool,
-    /// `true` once an object has an element that changes in place.
-    changes_in_place: AtomicBool,
-    /// The likelihood that an insert replaces an object by one that differs in one element.
+    pub(crate) cells_gate: Gate,
+    /// The likelihood that an insert replaces an object by one that differs in cells.
     pub(crate) overwrites: Likelihood,
     /// The likelihood that an insert of a new key finds that the key is there.
     pub(crate) refusals: Likelihood,
@@ -153,7 +152,7 @@ impl<H: Host> Table<H> {
             zeros,
             compressed: false,
             has_byte_store,
-            changes_in_place: AtomicBool::new(false),
+            cells_gate: Gate::new(),
             overwrites: Likelihood::new(),
             refusals: Likelihood::new(),
             keys: Keys::new(table_type.is_ordered(), exact),
@@ -220,19 +219,6 @@ impl<H: Host> Table<H> {
         }
     }
 
-    /// Returns `true` if an object may have an element that changes in place. Then the first query
-    /// of one moment [waits](Table::begin) for pinned threads.
-    pub(crate) fn changes_in_place(&self) -> bool {
-        self.changes_in_place.load(Ordering::SeqCst)
-    }
-
-    /// Notes that an object is about to get an element that changes in place.
-    pub(crate) fn set_changes_in_place(&self) {
-        if !self.changes_in_place.load(Ordering::Relaxed) {
-            self.changes_in_place.store(true, Ordering::SeqCst);
-        }
-    }
-
     /// Returns `true` if the table keeps its objects [in a store of bytes](Table::on_store).
     pub fn has_byte_store(&self) -> bool {
         self.has_byte_store
@@ -256,7 +242,7 @@ impl<H: Host> Table<H> {
             zeros: self.zeros,
             compressed: self.compressed,
             has_byte_store: self.has_byte_store,
-            changes_in_place: AtomicBool::new(false),
+            cells_gate: Gate::new(),
             overwrites: Likelihood::new(),
             refusals: Likelihood::new(),
             keys: self.keys.for_taken_objects(),

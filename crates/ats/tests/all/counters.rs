@@ -219,9 +219,12 @@ fn several_elements_change_at_one_moment() {
                 }
             });
             scope.spawn(move || {
-                while Instant::now() < end {
+                for round in 0.. {
+                    if Instant::now() > end {
+                        break;
+                    }
                     // Elements change by new records now and then, and in place most of the time.
-                    std::thread::sleep(Duration::from_millis(20));
+                    std::thread::sleep(Duration::from_micros(20 << (round % 10)));
                     let snapshot = patiently(|| table.snapshot());
                     let before = objects(&snapshot, key);
                     before.iter().for_each(check);

@@ -249,7 +249,7 @@ impl<H: Host> Table<H> {
                     let built = image.take();
                     let new = match span {
                         Some(span) => {
-                            self.set_changes_in_place();
+                            self.cells_gate.make();
                             cells::record(key, built, span)
                         }
                         None => self.record(key, built, packer),

@@ -2,6 +2,7 @@
 
 use crate::terms::cells::{self, Cells, Overwrite};
 use crate::terms::error::Error;
+use crate::terms::store::Store;
 use crate::terms::table::Table;
 use crate::terms::workspace::Room;
 use ats_sync::Guard;
@@ -11,17 +12,25 @@ impl<H: Host> Table<H> {
     /// Returns the cells of the object of a key, if it has some and they may be changed.
     #[inline]
     pub(crate) fn cells_at<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<Cells<'g>> {
-        if self.has_byte_store {
-            return None;
-        }
         let store = self.store(guard);
-        // Queries of an earlier moment need the old value, so a new record must replace it.
-        if store.is_read() {
+        if !self.may_change_cells(store) {
             return None;
         }
         // Reading memory does not fail.
         let record = store.get_again(key, guard).ok()??;
         Cells::of(record)
+    }
+
+    /// Returns `true` if a pinned thread may change cells. If it must not, because a query of an
+    /// earlier moment may need the old words, a new record replaces the object.
+    #[inline]
+    fn may_change_cells(&self, store: &Store<H>) -> bool {
+        let is_open = self.cells_gate.is_open();
+        if is_open || !self.cells_gate.is_there() || store.is_read() {
+            return is_open && !store.is_read();
+        }
+        self.cells_gate.count();
+        false
     }
 
     /// Replaces elements of the object of a key by immediate terms, if the elements are cells that
@@ -33,7 +42,7 @@ impl<H: Host> Table<H> {
         words: &[(usize, u64)],
         work: &mut Room<T>,
     ) -> Result<bool, Error> {
-        if !self.changes_in_place() {
+        if !self.cells_gate.is_there() {
             return Ok(false);
         }
         let guard = ats_sync::pin();
@@ -63,7 +72,8 @@ impl<H: Host> Table<H> {
             return Ok(false);
         }
         let store = self.store(guard);
-        if store.is_read() {
+        let may_change = self.may_change_cells(store);
+        if !may_change && self.cells_gate.is_there() {
             return Ok(false);
         }
         let (key, image) = (&work.key, &mut work.image);
@@ -73,9 +83,9 @@ impl<H: Host> Table<H> {
         Ok(match overwrite {
             None => false,
             Some(Overwrite::Same) => true,
-            Some(Overwrite::InPlace(cells)) => cells.overwrite(image.object()),
+            Some(Overwrite::InPlace(cells)) => may_change && cells.overwrite(image.object()),
             Some(Overwrite::OfElements(span)) => {
-                self.set_changes_in_place();
+                self.cells_gate.make();
                 store.put(key, cells::record(key, image.take(), span), guard)?;
                 true
             }

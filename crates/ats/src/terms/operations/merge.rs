@@ -463,7 +463,7 @@ impl<H: Host> Making<'_, H> {
         *made = match (is_absent, is_counter) {
             (true, _) => Change::Remove,
             (false, true) => {
-                self.table.set_changes_in_place();
+                self.table.cells_gate.make();
                 Change::Put(cells::record(self.key, lent.take(), Span::one(index)))
             }
             (false, false) => {
