@@ -32,9 +32,24 @@ use ats_sync::lock::{Held, STATISTICS_LIMIT};
 pub(super) use ats_sync::model::MIN_BUCKETS_PER_STRIPE;
 use ats_sync::shim::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
 use ats_sync::{CachePadded, Gate, Guard, Lock};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
+/// The most locks of a table, on a machine with 32 processors or more.
 const MAX_STRIPES: usize = 1024;
+/// The most locks of a table for each processor. With so many, one of 200 writes or fewer meets a
+/// held lock, and each further lock makes it longer to read the size of the table.
+const STRIPES_PER_PROCESSOR: usize = 32;
+
+/// Returns the most locks of a table.
+fn most_stripes() -> usize {
+    static MOST: OnceLock<usize> = OnceLock::new();
+    *MOST.get_or_init(|| {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        (processors * STRIPES_PER_PROCESSOR)
+            .next_power_of_two()
+            .min(MAX_STRIPES)
+    })
+}
 
 /// Contention statistics above which the locks are doubled, as in contention adapting trees.
 const SPLIT_ABOVE: i32 = 1000;
@@ -268,7 +283,7 @@ impl Locked<'_> {
 }
 
 fn may_have(count: usize, active: usize) -> bool {
-    count <= MAX_STRIPES && count * MIN_BUCKETS_PER_STRIPE <= active
+    count <= most_stripes() && count * MIN_BUCKETS_PER_STRIPE <= active
 }
 
 /// The pointer to the current array of stripes.
