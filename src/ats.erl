@@ -30,6 +30,7 @@
 -export([take/2, take_many/2, take_first/1, take_last/1, take_all_objects/1, select_take/2]).
 %% Reading
 -export([lookup/2, lookup_many/2, lookup_element/3, lookup_element/4, lookup_elements/3]).
+-export([fetch/3]).
 -export([member/2, tab2list/1]).
 %% Traversal
 -export([first/1, last/1, next/2, prev/2]).
@@ -596,6 +597,33 @@ lookup_element(Table, Key, Pos, Default) ->
 -spec lookup_elements(table(), Key :: term(), Positions :: [pos_integer()]) -> [term()].
 lookup_elements(Table, Key, Positions) ->
     ?NATIVE(lookup_elements(Table, Key, Positions), [Table, Key, Positions]).
+
+%% @doc Returns the value of a key: the second element of its object. If the key is not there, calls
+%% `Function(Key)', inserts `{Key, Value}' with the value that this returns, and returns the value.
+%%
+%% However many processes fetch a missing key at the same time, on this node, one of them calls its
+%% function, and all get its value. If the function fails, its process gets the exception, and the
+%% next one calls its own function; so it is if the process ends. An object that is inserted
+%% meanwhile is not replaced: the call returns that value then.
+%%
+%% The function runs in the calling process, for as long as it takes, and may fetch other keys; a
+%% call that would wait for itself is refused. The value is sent to the processes that wait, even if
+%% it is not in the table any more.
+%%
+%% A key that is there costs a lookup. Only for `set' and `ordered_set' with the key as the first
+%% element. There is no such function in `ets'.
+%%
+%% ```
+%% 1> ats:new(squares, [named_table, public]).
+%% squares
+%% 2> ats:fetch(squares, 12, fun(N) -> N * N end).
+%% 144
+%% 3> ats:fetch(squares, 12, fun(_) -> error(not_called) end).
+%% 144
+%% '''
+-spec fetch(table(), Key, fun((Key) -> Value)) -> Value.
+fetch(Table, Key, Function) ->
+    ?WITH_ERROR_INFO(ats_fetch:fetch(identifier(Table), Key, Function), [Table, Key, Function]).
 
 %% @doc Tells whether a key is in the table.
 %%

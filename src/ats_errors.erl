@@ -16,6 +16,7 @@
         type | id | access | table_type        % what is wrong with the table
       | badkey | keypos | position             % what is wrong with another argument
       | options | function | range
+      | waits_for_itself | key_not_first      % of fetch/3
       | owner | not_owner | already_exists
       | full_scan
       | backend                                % of new/2
@@ -191,6 +192,8 @@ table(_Table, table_type) ->
     <<"the table identifier refers to an ATS table of a type not supported by this operation">>;
 table(_Table, snapshot) ->
     <<"the table is a snapshot, which can only be read">>;
+table(_Table, key_not_first) ->
+    <<"the key of the table is not the first element of its objects">>;
 table(_Table, no_snapshot) ->
     <<"not a snapshot of a table">>;
 table(Snapshot, snapshot_ended) ->
@@ -259,6 +262,12 @@ other_messages(diff, _Table, [Second | _], {second, Cause}) ->
     [table(Second, Cause)];
 other_messages(diff, _Table, [_Second | _], other_table) ->
     [<<"a snapshot of another table">>];
+other_messages(fetch, _Table, [_Key, _Function], function) ->
+    [none, <<"not a function of one argument">>];
+other_messages(fetch, _Table, [_Key, _Function], waits_for_itself) ->
+    [<<"a key whose value is being made by this process, or by one that waits for it">>];
+other_messages(fetch, _Table, [_Key, _Function], position) ->
+    [<<"the key of an object without a second element">>];
 other_messages(info, _Table, [_Item], _Cause) ->
     [<<"not a valid info item">>];
 other_messages(Insert, Table, [Objects], _Cause) when Insert =:= insert; Insert =:= insert_new ->

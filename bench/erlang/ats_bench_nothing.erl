@@ -47,10 +47,10 @@ next(_, _) -> '$end_of_table'.
 -spec tab2list(atom()) -> [].
 tab2list(_) -> [].
 
--spec update_element(atom(), term(), tuple()) -> true.
+-spec update_element(atom(), term(), tuple() | [tuple()]) -> true.
 update_element(_, _, _) -> true.
 
--spec update_counter(atom(), term(), integer()) -> 0.
+-spec update_counter(atom(), term(), integer() | [tuple()]) -> 0.
 update_counter(_, _, _) -> 0.
 
 -spec update_counter(atom(), term(), integer(), tuple()) -> 0.

@@ -1,9 +1,9 @@
 %% @private
-%% @doc The application: one supervisor, of the process that owns open tables on disk, and of those
-%% that merge their values by modules of programs.
+%% @doc The application: one supervisor, of the process that owns open tables on disk, of those that
+%% merge their values by modules of programs, and of the one that knows which values are being made.
 %%
 %% Tables in memory need no process, so a program that has only those need not start the
-%% application.
+%% application. {@link ats:fetch/3} starts it when it needs it.
 -module(ats_app).
 
 -behaviour(application).
@@ -48,4 +48,5 @@ init([]) ->
           ats_merge_background:child_specs({ats_disk_tables, ids}) ++
               [#{id => ats_disk_tables,
                  start => {ats_disk_tables, start_link, []},
-                 shutdown => infinity}]}}.
+                 shutdown => infinity},
+               #{id => ats_fetch, start => {ats_fetch, start_link, []}}]}}.
