@@ -623,7 +623,8 @@ lookup_elements(Table, Key, Positions) ->
 %% '''
 -spec fetch(table(), Key, fun((Key) -> Value)) -> Value.
 fetch(Table, Key, Function) ->
-    ?WITH_ERROR_INFO(ats_fetch:fetch(identifier(Table), Key, Function), [Table, Key, Function]).
+    ?WITH_ERROR_INFO(ats_fetch:fetch(memory, identifier(Table), Key, Function),
+                     [Table, Key, Function]).
 
 %% @doc Tells whether a key is in the table.
 %%

@@ -53,6 +53,7 @@
 -export([take/2, take_first/1, take_last/1, take_all_objects/1, select_take/2]).
 %% Reading
 -export([lookup/2, lookup_element/3, lookup_element/4, lookup_elements/3, member/2, tab2list/1]).
+-export([fetch/3]).
 %% Traversal
 -export([first/1, last/1, next/2, prev/2, first_lookup/1, last_lookup/1, next_lookup/2]).
 -export([prev_lookup/2, foldl/3, foldr/3, safe_fixtable/2, slot/2]).
@@ -864,6 +865,23 @@ lookup_element(Name, Key, Pos, Default) ->
           [term()] | {error, reason()}.
 lookup_elements(Name, Key, Positions) ->
     ?ANSWER(?READ(lookup_elements, [Key, Positions], Name), Name, [Name, Key, Positions]).
+
+%% @doc Returns the value of a key: the second element of its object. If the key is not there, calls
+%% `Function(Key)', inserts `{Key, Value}' with the value that this returns, and returns the value.
+%% One process of the node calls its function, however many fetch the key; see {@link ats:fetch/3}.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(squares, []).
+%% {ok,squares}
+%% 2> dats:fetch(squares, 12, fun(N) -> N * N end).
+%% 144
+%% 3> dats:fetch(squares, 12, fun(_) -> error(not_called) end).
+%% 144
+%% '''
+-spec fetch(tab_name(), Key, fun((Key) -> Value)) -> Value.
+fetch(Name, Key, Function) ->
+    ?ANSWER_OR_EXIT(ats_fetch:fetch(disk, ?CHANGED(Name), Key, Function),
+                    Name, [Name, Key, Function]).
 
 %% @doc Tells whether a key is in the table.
 -spec member(tab_name(), Key :: term()) -> boolean() | {error, reason()}.

@@ -1,6 +1,6 @@
 %% @private
 %% @doc Makes the value of a missing key once, however many processes ask for it at the same time:
-%% {@link ats:fetch/3}.
+%% {@link ats:fetch/3} and {@link dats:fetch/3}.
 %%
 %% A process that finds no object *claims* the key. One process has the claim: it calls the function
 %% of the program, inserts the object, and gives the claim up with the value, which the server sends
@@ -17,10 +17,11 @@
 
 -behaviour(gen_server).
 
--export([fetch/3]).
+-export([fetch/4]).
 -export([start_link/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
+-type where() :: memory | disk.
 %% A key of a table.
 -type place() :: {ats:tid(), Key :: term()}.
 
@@ -43,22 +44,34 @@
 %%--------------------------------------------------------------------------------------------
 
 %% @doc Returns the value of a key, which the function makes if there is none.
--spec fetch(ats:tid(), Key :: term(), fun((Key :: term()) -> Value)) -> Value.
-fetch(Table, Key, Function) when is_function(Function, 1) ->
-    case find(Table, Key) of
+-spec fetch(where(), ats:tid(), Key :: term(), fun((Key :: term()) -> Value)) -> Value.
+fetch(Where, Table, Key, Function) when is_function(Function, 1) ->
+    case find(Where, Table, Key) of
         {value, Value} ->
             Value;
         none ->
-            ok = check(Table),
-            claim({Table, Key}, Function)
+            ok = check(Where, Table),
+            claim(Where, {Table, Key}, Function)
     end;
-fetch(Table, Key, _Function) ->
-    _ = ats_nif:lookup(Table, Key),
+fetch(Where, Table, Key, _Function) ->
+    _ = lookup(Where, Table, Key),
     erlang:error({ats_error, function}).
 
--spec find(ats:tid(), term()) -> {value, term()} | none.
-find(Table, Key) ->
-    case ats_nif:lookup(Table, Key) of
+lookup(memory, Table, Key) -> ats_nif:lookup(Table, Key);
+lookup(disk, Table, Key) -> ats_merge_access:lookup(Table, Key).
+
+insert_new(memory, Table, Object) -> ats_nif:insert_new(Table, Object);
+insert_new(disk, Table, Object) -> ats_merge_access:change(Table, insert_new, [Object]).
+
+type(memory, Table) ->
+    {ats_info:item(type, Table), ats_info:item(keypos, Table)};
+type(disk, Table) ->
+    {Type, Keypos, _Fixed} = ats_nif:disk_kind(Table),
+    {Type, Keypos}.
+
+-spec find(where(), ats:tid(), term()) -> {value, term()} | none.
+find(Where, Table, Key) ->
+    case lookup(Where, Table, Key) of
         [] -> none;
         [Object] when tuple_size(Object) >= 2 -> {value, element(2, Object)};
         [_] -> erlang:error({ats_error, position});
@@ -66,25 +79,25 @@ find(Table, Key) ->
     end.
 
 %% Checks that the table can get an object of a key and a value.
--spec check(ats:tid()) -> ok.
-check(Table) ->
-    Type = ats_info:item(type, Table),
-    case ats_info:item(keypos, Table) of
-        _ when Type =:= bag; Type =:= duplicate_bag -> erlang:error({ats_error, table_type});
-        1 -> ok;
-        _ -> erlang:error({ats_error, key_not_first})
+-spec check(where(), ats:tid()) -> ok.
+check(Where, Table) ->
+    case type(Where, Table) of
+        {bag, _} -> erlang:error({ats_error, table_type});
+        {duplicate_bag, _} -> erlang:error({ats_error, table_type});
+        {_, 1} -> ok;
+        {_, _} -> erlang:error({ats_error, key_not_first})
     end.
 
--spec claim(place(), fun((term()) -> Value)) -> Value.
-claim(Place, Function) ->
+-spec claim(where(), place(), fun((term()) -> Value)) -> Value.
+claim(Where, Place, Function) ->
     ok = ensure_started(),
     try gen_server:call(?MODULE, {claim, Place}, infinity) of
-        yours -> make(Place, Function);
+        yours -> make(Where, Place, Function);
         {value, Value} -> Value;
         waits_for_itself -> erlang:error({ats_error, waits_for_itself})
     catch
         %% The application was stopped, or the server was killed, and with it all claims.
-        exit:{_, {gen_server, call, [?MODULE | _]}} -> claim(Place, Function)
+        exit:{_, {gen_server, call, [?MODULE | _]}} -> claim(Where, Place, Function)
     end.
 
 ensure_started() ->
@@ -93,13 +106,13 @@ ensure_started() ->
         _ -> ok
     end.
 
--spec make(place(), fun((term()) -> Value)) -> Value.
-make({Table, Key} = Place, Function) ->
+-spec make(where(), place(), fun((term()) -> Value)) -> Value.
+make(Where, {Table, Key} = Place, Function) ->
     try
         %% The last holder may have given the claim up after this process has looked.
-        case find(Table, Key) of
+        case find(Where, Table, Key) of
             {value, Found} -> Found;
-            none -> put_new(Table, Key, Function(Key))
+            none -> put_new(Where, Table, Key, Function(Key))
         end
     of
         Value ->
@@ -112,13 +125,13 @@ make({Table, Key} = Place, Function) ->
     end.
 
 %% An object that was inserted while the function ran may be newer than the value of the function.
--spec put_new(ats:tid(), term(), Value) -> Value.
-put_new(Table, Key, Value) ->
-    case ats_nif:insert_new(Table, {Key, Value}) of
+-spec put_new(where(), ats:tid(), term(), Value) -> Value.
+put_new(Where, Table, Key, Value) ->
+    case insert_new(Where, Table, {Key, Value}) of
         true ->
             Value;
         false ->
-            case find(Table, Key) of
+            case find(Where, Table, Key) of
                 {value, Newer} -> Newer;
                 none -> Value
             end

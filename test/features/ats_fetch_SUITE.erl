@@ -6,24 +6,26 @@
 -export([all/0]).
 -export([found_or_made/1, made_once/1, failures_are_passed_over/1, ended_holders/1]).
 -export([ended_waiters/1, newer_objects/1, nested/1, waits_for_itself/1, deleted_tables/1]).
--export([killed_servers/1, stopped_application/1, invalid/1]).
+-export([killed_servers/1, on_disk/1, invalid_on_disk/1, stopped_application/1, invalid/1]).
 
 -define(TYPES, [set, ordered_set]).
 
 all() ->
     [found_or_made, made_once, failures_are_passed_over, ended_holders, ended_waiters,
-     newer_objects, nested, waits_for_itself, deleted_tables, killed_servers, stopped_application,
-     invalid].
+     newer_objects, nested, waits_for_itself, deleted_tables, killed_servers, on_disk,
+     invalid_on_disk, stopped_application, invalid].
 
 table() -> ats:new(fetched, [public]).
 
 unused() -> fun(_) -> error(called) end.
 
 %% Calls fetch in a new process, which sends the result.
-start(T, Key, Function) ->
+start(T, Key, Function) -> start(ats, T, Key, Function).
+
+start(Module, T, Key, Function) ->
     Self = self(),
     spawn(fun() ->
-                  Self ! {self(), try {ok, ats:fetch(T, Key, Function)}
+                  Self ! {self(), try {ok, Module:fetch(T, Key, Function)}
                                   catch Class:Reason -> {Class, Reason} end}
           end).
 
@@ -226,6 +228,51 @@ killed_servers(_) ->
     ?assertEqual({ok, 1}, result(Holder)),
     Waiting ! {return, 2},
     ?assertEqual({ok, 1}, result(Waiting)),
+    check_rest().
+
+open(Config, Name, Options) ->
+    File = filename:join(proplists:get_value(priv_dir, Config), Name),
+    {ok, Name} = dats:open_file(Name, [{file, File} | Options]),
+    Name.
+
+on_disk(Config) ->
+    [begin
+         T = open(Config, Type, [{type, Type}]),
+         Calls = counters:new(1, []),
+         Make = fun(Key) -> counters:add(Calls, 1, 1), timer:sleep(20), {error, Key} end,
+         Pids = [start(dats, T, k, Make) || _ <- lists:seq(1, 100)],
+         [?assertEqual({ok, {error, k}}, result(Pid)) || Pid <- Pids],
+         ?assertEqual(1, counters:get(Calls, 1)),
+         ?assertEqual([{k, {error, k}}], dats:lookup(T, k)),
+         %% A table in memory has other keys.
+         Memory = table(),
+         Inner = fun(Key) -> ats:fetch(Memory, Key, fun(_) -> 1 end) end,
+         ?assertEqual(1, dats:fetch(T, same, Inner)),
+         First = start(dats, T, failing, told()),
+         runs(First, failing),
+         Next = start(dats, T, failing, fun(_) -> next end),
+         wait_for_waiting(1),
+         First ! {fail, reason},
+         ?assertEqual({error, reason}, result(First)),
+         ?assertEqual({ok, next}, result(Next)),
+         ok = dats:close(T)
+     end || Type <- ?TYPES],
+    check_rest().
+
+invalid_on_disk(Config) ->
+    One = fun(_) -> 1 end,
+    T = open(Config, refused, []),
+    ?assertError(badarg, dats:fetch(T, k, f)),
+    ?assertError(badarg, dats:fetch(none, k, One)),
+    ?assertError(badarg, dats:fetch(T, k, fun F(Key) -> dats:fetch(T, Key, F) end)),
+    [begin
+         Other = open(Config, Name, Options),
+         ?assertError(badarg, dats:fetch(Other, k, One)),
+         ?assertEqual([], dats:lookup(Other, k)),
+         ok = dats:close(Other)
+     end || {Name, Options} <- [{a_bag, [{type, bag}]}, {key_second, [{keypos, 2}]}]],
+    %% The table is closed while the function runs.
+    ?assertError(badarg, dats:fetch(T, k, fun(_) -> dats:close(T) end)),
     check_rest().
 
 stopped_application(_) ->

@@ -177,7 +177,7 @@ impl<'a> Cells<'a> {
     /// because `change` returns `None`, or because the cells are stopped. `change` may be called
     /// again if another thread changes the cells meanwhile.
     #[inline(always)]
-    pub(crate) fn change(
+    fn change(
         self,
         mut change: impl FnMut(&mut [u64], Cells<'a>) -> Option<()>,
     ) -> bool {
@@ -272,13 +272,12 @@ impl<'a> Overwrite<'a> {
             let element = Span::one(at);
             changed = Some(changed.map_or(element, |changed| changed.and(element)));
         }
-        match (cells, changed) {
-            (None, None) => Some(Overwrite::Same),
-            (Some(cells), changed) if changed == span => Some(Overwrite::InPlace(cells)),
-            (_, Some(changed)) => {
-                can_be_cells(changed, object).then_some(Overwrite::OfElements(changed))
-            }
-            (Some(_), None) => unreachable!("the span of the cells is among the changed elements"),
+        let Some(changed) = changed else {
+            return Some(Overwrite::Same);
+        };
+        match cells {
+            Some(cells) if changed == cells.span => Some(Overwrite::InPlace(cells)),
+            _ => can_be_cells(changed, object).then_some(Overwrite::OfElements(changed)),
         }
     }
 }
