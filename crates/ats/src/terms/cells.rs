@@ -177,10 +177,7 @@ impl<'a> Cells<'a> {
     /// because `change` returns `None`, or because the cells are stopped. `change` may be called
     /// again if another thread changes the cells meanwhile.
     #[inline(always)]
-    fn change(
-        self,
-        mut change: impl FnMut(&mut [u64], Cells<'a>) -> Option<()>,
-    ) -> bool {
+    fn change(self, mut change: impl FnMut(&mut [u64], Cells<'a>) -> Option<()>) -> bool {
         let word = match self.words {
             Words::One(word) => word,
             Words::Several(latch) => return latch.change(|words| change(words, self).is_some()),

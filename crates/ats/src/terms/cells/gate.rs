@@ -1,11 +1,11 @@
 //! The gate before the cells of a table, which queries of one moment close.
 //!
-//! The first query waits until all threads are done that may be changing a cell, which takes some
-//! ten to hundred microseconds if there are any. The gate stays closed when the query has ended, so
-//! that a query soon after it need not wait. Meanwhile elements are changed by new records, which
-//! takes some hundred nanoseconds more each. So the gate opens again after as many of them as take
-//! about the time of one wait: whatever a program does, it loses at most about twice as much as if
-//! its next call was known.
+//! The first query waits until all threads are done that may be changing a cell: less than a
+//! microsecond if no thread is in the way, and some ten to hundred otherwise. The gate stays closed
+//! when the query has ended, so that a query soon after it need not wait. Meanwhile elements are
+//! changed by new records, which takes some hundred nanoseconds more each. So the gate opens again
+//! after as many of them as take about the time of the last wait: whatever a program does, it loses
+//! at most about twice as much as if its next call was known.
 //!
 //! # Invariants
 //! - GATE-1. A thread that changes a cell is pinned, has found the gate open since, and has then
@@ -17,25 +17,44 @@
 
 use super::wait_for_changes;
 use ats_mem::Busy;
-use ats_sync::count::atomic::{AtomicU32, Ordering};
+use ats_sync::count::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
-/// The gate of a table, with the number of changes until it opens.
-pub(crate) struct Gate(AtomicU32);
+/// The gate of a table. A closed one has the number of changes until it opens in the lower half of
+/// its word, and the number after a query in the upper one.
+pub(crate) struct Gate(AtomicU64);
 
 /// The table has no cells, and has had none.
-const NO_CELLS: u32 = 0;
-const OPEN: u32 = 1;
+const NO_CELLS: u64 = 0;
+const OPEN: u64 = 1;
 /// A query waits for threads that found the gate open.
-const CLOSING: u32 = 2;
+const CLOSING: u64 = 2;
 /// The first state of a closed gate. A state above it has so many changes more until it opens.
-const CLOSED: u32 = 3;
+const CLOSED: u64 = 3;
 
-/// The number of changes by new records after a query until the gate opens.
-const CHANGES: u32 = if cfg!(feature = "forcing") { 3 } else { 300 };
+/// The time that a change by a new record takes longer than one in place, in nanoseconds.
+const CHANGE_NS: u128 = 150;
+/// The most changes by new records after a query until the gate opens.
+const MOST_CHANGES: u64 = if cfg!(feature = "forcing") { 3 } else { 1000 };
+
+/// Returns the state of a gate that opens after so many changes from a query on.
+fn closed(changes: u64) -> u64 {
+    changes << u32::BITS | (CLOSED + changes)
+}
+
+/// Returns the number of changes from a query on until a closed gate opens.
+fn changes_after_query(state: u64) -> u64 {
+    state >> u32::BITS
+}
+
+/// Returns the number of changes until a closed gate opens, if it is closed.
+fn changes_left(state: u64) -> Option<u64> {
+    u64::from(state as u32).checked_sub(CLOSED)
+}
 
 impl Gate {
     pub(crate) const fn new() -> Self {
-        Gate(AtomicU32::new(NO_CELLS))
+        Gate(AtomicU64::new(NO_CELLS))
     }
 
     /// Returns `true` if an object of the table may have cells.
@@ -67,9 +86,10 @@ impl Gate {
     #[cold]
     pub(crate) fn count(&self) {
         let state = self.0.load(Ordering::Relaxed);
-        if state >= CLOSED {
-            let next = if state == CLOSED { OPEN } else { state - 1 };
-            let _ = self.exchange(state, next);
+        match changes_left(state) {
+            None => (),
+            Some(0) => drop(self.exchange(state, OPEN)),
+            Some(_) => drop(self.exchange(state, state - 1)),
         }
     }
 
@@ -77,15 +97,17 @@ impl Gate {
     /// Waits if the gate is open; the calling thread must not be pinned. Returns [`Busy`] if it
     /// must not wait that long.
     pub(crate) fn close(&self) -> Result<(), Busy> {
-        let closed = CLOSED + CHANGES;
         loop {
             let state = self.0.load(Ordering::SeqCst);
             match state {
                 NO_CELLS => return Ok(()),
                 OPEN => {
                     if self.exchange(OPEN, CLOSING) {
+                        let begin = Instant::now();
                         let waited = wait_for_changes();
-                        let next = if waited.is_ok() { closed } else { OPEN };
+                        let changes = begin.elapsed().as_nanos() / CHANGE_NS;
+                        let changes = changes.min(u128::from(MOST_CHANGES)) as u64;
+                        let next = waited.map_or(OPEN, |()| closed(changes));
                         self.0.store(next, Ordering::SeqCst);
                         return waited;
                     }
@@ -95,7 +117,7 @@ impl Gate {
                 // The exchange ensures that the gate has not been opened meanwhile, and that a
                 // thread that opens it later passes on that this query is registered.
                 _ => {
-                    if self.exchange(state, closed) {
+                    if self.exchange(state, closed(changes_after_query(state))) {
                         return Ok(());
                     }
                 }
@@ -103,7 +125,7 @@ impl Gate {
         }
     }
 
-    fn exchange(&self, old: u32, new: u32) -> bool {
+    fn exchange(&self, old: u64, new: u64) -> bool {
         let (success, failure) = (Ordering::SeqCst, Ordering::Relaxed);
         (self.0.compare_exchange(old, new, success, failure)).is_ok()
     }
@@ -128,8 +150,11 @@ mod tests {
             assert!(gate.is_there() && gate.is_open());
             gate.count();
             assert!(gate.is_open());
+            assert_eq!(gate.close(), Ok(()));
+            let all = changes_left(gate.0.load(Ordering::Relaxed)).expect("it is closed");
+            assert!(all <= MOST_CHANGES);
             // A second query gives all changes back.
-            for changes in [2, CHANGES] {
+            for changes in [all, all] {
                 assert_eq!(gate.close(), Ok(()));
                 for _ in 0..changes {
                     gate.count();
