@@ -90,7 +90,7 @@ check(Where, Table) ->
 
 -spec claim(where(), place(), fun((term()) -> Value)) -> Value.
 claim(Where, Place, Function) ->
-    ok = ensure_started(),
+    ok = ats_disk_tables:ensure_started(),
     try gen_server:call(?MODULE, {claim, Place}, infinity) of
         yours -> make(Where, Place, Function);
         {value, Value} -> Value;
@@ -98,12 +98,6 @@ claim(Where, Place, Function) ->
     catch
         %% The application was stopped, or the server was killed, and with it all claims.
         exit:{_, {gen_server, call, [?MODULE | _]}} -> claim(Where, Place, Function)
-    end.
-
-ensure_started() ->
-    case erlang:whereis(?MODULE) of
-        undefined -> application:ensure_started(ats);
-        _ -> ok
     end.
 
 -spec make(where(), place(), fun((term()) -> Value)) -> Value.

@@ -15,7 +15,7 @@ pub(super) const BITS: u8 = 0x06;
 /// Tag of the word before each object of an object list. No slot has these low bits, so the first
 /// word distinguishes a list from an object.
 pub(super) const OBJECT: u8 = 0x08;
-/// Tag of the first word of a value that is an object with a [counter](super::form).
+/// Tag of the first word of a value that is an object with [cells](super::form).
 pub(super) const WITH_CELLS: u8 = 0x0C;
 /// Tag of the first word of a [packed](super::packed) object whose stream begins in the same word.
 pub(super) const PACKED: u8 = 0x10;

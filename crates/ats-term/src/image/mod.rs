@@ -34,7 +34,7 @@
 //!  0x05 BIG       magnitude, least significant byte first, n = number of bytes * 2 + negative
 //!  0x06 BITS      bytes, n = number of bits
 //!  0x08 OBJECT    n words of an object image follow (only between the objects of a list)
-//!  0x0C WITH_CELLS an object image follows (only as the first word of a value; see [`Form`])
+//!  0x0C WITH_CELLS    an object with cells follows (only in the first word of a value; see [`Form`])
 //!  0x10 PACKED    a stream of bytes, which begins in this word (only of a [`Packed`] object)
 //!  0x14 PACKED_WITH   n words of stream follow, then host boxes (only of a [`Packed`] object)
 //!  0x80 .. 0xBF   n words that only the host understands

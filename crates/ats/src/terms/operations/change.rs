@@ -248,10 +248,7 @@ impl<H: Host> Table<H> {
                         .filter(|span| cells::can_be_cells(*span, image.object()));
                     let built = image.take();
                     let new = match span {
-                        Some(span) => {
-                            self.cells_gate.make();
-                            cells::record(key, built, span)
-                        }
+                        Some(span) => self.record_with_cells(key, built, span, packer),
                         None => self.record(key, built, packer),
                     };
                     if let Some(stopped) = stopped {

@@ -232,7 +232,7 @@ impl<H: Host> Table<H> {
             self.check_object(default)?;
         }
         let work = work.lend();
-        if self.can_have_cells() && !ops.is_empty() {
+        if self.cells_gate.is_there() && !ops.is_empty() {
             let guard = ats_sync::pin();
             self.make_key(key, work)?;
             let values = self.cells_at(&work.key, &guard).and_then(|cells| {

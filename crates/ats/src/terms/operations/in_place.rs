@@ -4,9 +4,11 @@ use crate::terms::cells::{self, Cells, Overwrite};
 use crate::terms::error::Error;
 use crate::terms::store::Store;
 use crate::terms::table::Table;
+use crate::terms::value::Values;
 use crate::terms::workspace::Room;
+use ats_mem::RecordBox;
 use ats_sync::Guard;
-use ats_term::image::{Host, HostTerm};
+use ats_term::image::{Built, Host, HostTerm, Packer, Span};
 
 impl<H: Host> Table<H> {
     /// Returns the cells of the object of a key, if it has some and they may be changed.
@@ -58,6 +60,22 @@ impl<H: Host> Table<H> {
         !self.has_byte_store && !self.packs()
     }
 
+    /// Returns a record of a newly built object with these cells, if the store keeps records: a
+    /// store of bytes has no cells, and the gate of its table is never made.
+    pub(crate) fn record_with_cells(
+        &self,
+        key: &[u8],
+        built: Built<'_, H>,
+        span: Span,
+        packer: &mut Packer,
+    ) -> RecordBox<Values<H>> {
+        if self.has_byte_store {
+            return self.record(key, built, packer);
+        }
+        self.cells_gate.make();
+        cells::record(key, built, span)
+    }
+
     /// Inserts the encoded object, in a set, by a change of elements of the object that is there.
     /// Returns `false`, and changes nothing, if the objects differ more than that, or if this is
     /// not likely.
@@ -85,8 +103,8 @@ impl<H: Host> Table<H> {
             Some(Overwrite::Same) => true,
             Some(Overwrite::InPlace(cells)) => may_change && cells.overwrite(image.object()),
             Some(Overwrite::OfElements(span)) => {
-                self.cells_gate.make();
-                store.put(key, cells::record(key, image.take(), span), guard)?;
+                let new = self.record_with_cells(key, image.take(), span, &mut work.packer);
+                store.put(key, new, guard)?;
                 true
             }
         })

@@ -463,8 +463,8 @@ impl<H: Host> Making<'_, H> {
         *made = match (is_absent, is_counter) {
             (true, _) => Change::Remove,
             (false, true) => {
-                self.table.cells_gate.make();
-                Change::Put(cells::record(self.key, lent.take(), Span::one(index)))
+                let (built, span) = (lent.take(), Span::one(index));
+                Change::Put((self.table).record_with_cells(self.key, built, span, self.packer))
             }
             (false, false) => {
                 let stored = self.table.pack_for_store(lent.take(), self.packer);
