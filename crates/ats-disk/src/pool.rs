@@ -30,7 +30,7 @@ use std::mem;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::thread::{JoinHandle, ThreadId, available_parallelism};
+use std::thread::{JoinHandle, ThreadId};
 use std::time::{Duration, Instant};
 
 /// Threads for syncs at intervals, which wait for devices: file systems make several of them one.
@@ -251,8 +251,7 @@ impl Pool {
     pub(crate) fn of_work() -> Arc<Self> {
         static POOL: ArcSwapOption<Pool> = ArcSwapOption::const_empty();
         Pool::of_process(&POOL, || {
-            let processors = available_parallelism().map_or(1, usize::from);
-            Pool::new("ats-disk", processors + 1, true)
+            Pool::new("ats-disk", thread::processors() + 1, true)
         })
     }
 

@@ -9,6 +9,7 @@
 
 use crate::cache_padded::CachePadded;
 use crate::shim::atomic::{AtomicI64, Ordering};
+use crate::thread;
 use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicUsize;
@@ -65,7 +66,7 @@ impl Default for ShardedCounter {
 pub fn shard_count() -> usize {
     static COUNT: OnceLock<usize> = OnceLock::new();
     *COUNT.get_or_init(|| {
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let processors = thread::processors();
         // Instrumented runs should represent large machines.
         let processors = if cfg!(counted) {
             MAX_SHARDS

@@ -11,7 +11,8 @@
 //! union is never wider than the process was.
 
 use std::io;
-use std::thread::{Builder, JoinHandle};
+use std::sync::OnceLock;
+use std::thread::{Builder, JoinHandle, available_parallelism};
 
 /// Starts a thread with this name that may run on all processors of the process.
 ///
@@ -23,6 +24,28 @@ pub fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<Joi
         linux::allow_all_processors();
         work();
     })
+}
+
+/// Returns the number of processors that the process may use, also if the calling thread is bound
+/// to fewer. The system is asked once, which takes a dozen calls of it.
+pub fn processors() -> usize {
+    static PROCESSORS: OnceLock<usize> = OnceLock::new();
+    *PROCESSORS.get_or_init(count_processors)
+}
+
+fn count_processors() -> usize {
+    let count = || available_parallelism().map_or(1, usize::from);
+    #[cfg(all(target_os = "linux", not(miri)))]
+    if linux::is_thread_bound() {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let asking = spawn("ats-processors", move || {
+            let _ = sender.send(count());
+        });
+        if let Ok(processors) = asking.and_then(|_| receiver.recv().map_err(io::Error::other)) {
+            return processors;
+        }
+    }
+    count()
 }
 
 #[cfg(all(target_os = "linux", not(miri)))]
@@ -77,6 +100,11 @@ mod linux {
         all
     }
 
+    /// Returns `true` if the calling thread may use fewer processors than the process.
+    pub(super) fn is_thread_bound() -> bool {
+        Processors::of(0).is_some_and(|processors| processors != of_process())
+    }
+
     pub(super) fn allow_all_processors() {
         // A thread that the system refuses to move works where it was started.
         let _is_allowed = of_process().allow();
@@ -102,12 +130,12 @@ mod linux {
 #[cfg(all(test, target_os = "linux", not(any(miri, loom, shuttle))))]
 mod tests {
     use super::linux::{Processors, of_process};
-    use super::spawn;
+    use super::{count_processors, spawn};
     use std::sync::mpsc::channel;
     use std::thread;
 
     #[test]
-    fn a_thread_that_is_bound_starts_threads_that_are_not() {
+    fn a_thread_that_is_bound_starts_threads_that_are_not_and_counts_all_processors() {
         let all = of_process();
         if all.count() < 2 {
             println!("NOT RUN: the process may use one processor only");
@@ -126,7 +154,8 @@ mod tests {
             let (name, processors) = receiver.recv().expect("it was sent");
             assert_eq!(name.as_deref(), Some("a-name"));
             assert_eq!(processors, Some(all));
+            count_processors()
         });
-        binding.join().expect("it ends");
+        assert_eq!(binding.join().expect("it ends"), count_processors());
     }
 }

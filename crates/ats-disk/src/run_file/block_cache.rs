@@ -20,11 +20,12 @@
 use super::block::Block;
 use super::part::Part;
 use ats_sync::ShardedCounter;
+use ats_sync::thread::processors;
 use parking_lot::Mutex;
 use quick_cache::sync::DefaultLifecycle;
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 
 /// Bytes that the cache takes for an item besides the item, about: its slot in the tables, and
 /// half a slot, since as many items again are remembered that were let go lately.
@@ -117,15 +118,9 @@ pub(crate) struct BlockCache {
     misses: ShardedCounter,
 }
 
-/// The number of processors. The system is asked once: that takes a dozen calls of it, and each
-/// store may have a cache of its own.
-static PROCESSORS: OnceLock<usize> = OnceLock::new();
-
 impl Items {
     fn new(budget: usize) -> Self {
-        let count = || std::thread::available_parallelism().map_or(1, usize::from);
-        let processors = *PROCESSORS.get_or_init(count);
-        let shards = (4 * processors).min(budget / MIN_SHARD_BYTES).max(1);
+        let shards = (4 * processors()).min(budget / MIN_SHARD_BYTES).max(1);
         // Rounded down, as `quick_cache` rounds up.
         let shards = (shards + 1).next_power_of_two() / 2;
         let options = OptionsBuilder::new()

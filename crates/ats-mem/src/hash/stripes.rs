@@ -31,8 +31,9 @@ use ats_sync::count::atomic::AtomicI64 as Hint;
 use ats_sync::lock::{Held, STATISTICS_LIMIT};
 pub(super) use ats_sync::model::MIN_BUCKETS_PER_STRIPE;
 use ats_sync::shim::atomic::{AtomicI64, AtomicPtr, AtomicU64, Ordering};
+use ats_sync::thread::processors;
 use ats_sync::{CachePadded, Gate, Guard, Lock};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 /// The most locks of a table, on a machine with 32 processors or more.
 const MAX_STRIPES: usize = 1024;
@@ -42,13 +43,9 @@ const STRIPES_PER_PROCESSOR: usize = 32;
 
 /// Returns the most locks of a table.
 fn most_stripes() -> usize {
-    static MOST: OnceLock<usize> = OnceLock::new();
-    *MOST.get_or_init(|| {
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        (processors * STRIPES_PER_PROCESSOR)
-            .next_power_of_two()
-            .min(MAX_STRIPES)
-    })
+    (processors() * STRIPES_PER_PROCESSOR)
+        .next_power_of_two()
+        .min(MAX_STRIPES)
 }
 
 /// Contention statistics above which the locks are doubled, as in contention adapting trees.
