@@ -10,6 +10,7 @@ pub(crate) use run_writer::{RunWriter, file_bytes};
 
 use crate::error::Error;
 use crate::fault_injection::{InjectedFault, is_injected};
+use crate::fs::File;
 use crate::ids::{FileNumber, JournalNumber, RunId, Seq};
 use crate::manifest::{Contents, Edit, Manifest, NewFile, RunMeta, WriteError};
 use crate::operator_id::OperatorId;
@@ -20,6 +21,18 @@ use crate::state::{Sealed, State, StoredRun, Version};
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// The number of files of a run that are opened before the first of them is read, so that the
+/// device reads the ends of all of them at the same time.
+const OPENED_AT_ONCE: usize = 16;
+
+/// A file of a run that is being opened.
+enum Opening<'a> {
+    /// A file that another version of the run has open.
+    Open(Arc<RunFile>),
+    /// A file that is open, and not read yet.
+    Begun(&'a FileMeta, Box<dyn File>),
+}
 
 /// The part of a store that knows its files.
 pub(crate) struct Files {
@@ -66,27 +79,43 @@ impl Files {
         meta: &RunMeta,
         open: &[Arc<RunFile>],
     ) -> Result<Arc<StoredRun>, Error> {
-        let files = meta.files.iter().map(|file| {
-            let same = |other: &&Arc<RunFile>| other.meta().number == file.number;
-            match open.iter().find(same) {
-                Some(file) => Ok(Arc::clone(file)),
-                None => self.open_file(file).map(Arc::new),
+        let mut files = Vec::with_capacity(meta.files.len());
+        for metas in meta.files.chunks(OPENED_AT_ONCE) {
+            let mut begun = Vec::with_capacity(metas.len());
+            for meta in metas {
+                let same = |other: &&Arc<RunFile>| other.meta().number == meta.number;
+                begun.push(match open.iter().find(same) {
+                    Some(file) => Opening::Open(Arc::clone(file)),
+                    None => Opening::Begun(meta, self.begin_opening(meta)?),
+                });
             }
-        });
-        let run = Arc::new(Run::new(files.collect::<Result<_, _>>()?)?);
+            for file in begun {
+                files.push(match file {
+                    Opening::Open(file) => file,
+                    Opening::Begun(meta, file) => Arc::new(self.finish_opening(meta, file)?),
+                });
+            }
+        }
+        let run = Arc::new(Run::new(files)?);
         Ok(Arc::new(StoredRun {
             run,
             meta: meta.clone(),
         }))
     }
 
-    fn open_file(&self, meta: &FileMeta) -> Result<RunFile, Error> {
+    /// Opens a file by its name, and asks the system for the part of it that is read first.
+    fn begin_opening(&self, meta: &FileMeta) -> Result<Box<dyn File>, Error> {
         let name = file_name(meta.number);
         let file = self
             .state
             .directory
             .open_to_read(&name)
             .map_err(|error| Error::io(&error, format_args!("open of {name}")))?;
+        RunFile::will_open(&*file, meta);
+        Ok(file)
+    }
+
+    fn finish_opening(&self, meta: &FileMeta, file: Box<dyn File>) -> Result<RunFile, Error> {
         RunFile::open(
             file,
             meta.clone(),

@@ -13,11 +13,11 @@ use std::sync::Arc;
 
 /// A run of some size has about so many files: the [reserve](super::reserve) is as large as the
 /// largest file, and a compaction loses the file that it is writing when the process ends.
-const FILES: u64 = 8;
+const FILES: u64 = 16;
 /// A run has about so many files at most, so that large stores do not need many.
 const MOST_FILES: u64 = 64;
 /// Files of a run are not smaller than this just so that there are some.
-const LEAST_BYTES: u64 = 4 << 20;
+const LEAST_BYTES: u64 = 2 << 20;
 
 /// Returns about how large the files become of a run of so many bytes: `most` is the
 /// [setting](crate::Options::file_bytes).
@@ -202,10 +202,10 @@ mod tests {
     fn small_runs_have_small_files_and_large_runs_few() {
         let most = 64 * MIB;
         for (run, file) in [
-            (0, 4),
-            (30, 4),
-            (80, 10),
-            (512, 64),
+            (0, 2),
+            (30, 2),
+            (80, 5),
+            (512, 32),
             (4096, 64),
             (8192, 128),
         ] {

@@ -37,7 +37,7 @@ const MOST: u64 = 16 << 10;
 /// Number of files that are kept before the row.
 const HARDLY_READ: usize = 16;
 /// A file of which more calls were made stands in the row. A run file that is opened and of which
-/// one record is read gets five.
+/// one record is read gets six.
 const FEW_READS: u8 = 6;
 
 /// The most files that are open; 0 if that follows from the limit of the process.

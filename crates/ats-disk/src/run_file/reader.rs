@@ -150,6 +150,12 @@ impl RunFile {
         Ok(opened)
     }
 
+    /// Asks the system to read what [`open`](RunFile::open) will read of a file.
+    pub(crate) fn will_open(file: &dyn fs::File, meta: &FileMeta) {
+        let end = meta.bytes.min(END_BYTES);
+        file.will_read(meta.bytes - end, end);
+    }
+
     /// Reads the end of the file from disk, and checks that it is the file that is expected.
     pub(super) fn read_end(&self) -> Result<End, Error> {
         let may_block = Some(MayBlock::here());
