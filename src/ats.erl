@@ -24,6 +24,8 @@
 %% Writing
 -export([insert/2, insert_new/2, delete/2, delete_many/2, delete_object/2, delete_all_objects/1]).
 -export([update_element/3, update_element/4]).
+%% Objects that expire
+-export([insert/3, insert_new/3, ttl/2, touch/2, touch/3]).
 %% Counters and merges
 -export([update_counter/3, update_counter/4, merge/4, merge/5]).
 %% Taking
@@ -55,6 +57,7 @@
 -export([table/1, table/2, i/0, i/1, i/2, i/3]).
 
 -export_type([table/0, tab/0, tid/0, table_type/0, table_access/0]).
+-export_type([ttl/0, lifetime/0]).
 -export_type([write_concurrency/0, full_scan/0, backend/0, option/0, table_change/0]).
 -export_type([update_op/0, element_spec/0]).
 -export_type([match_pattern/0, match_spec/0, compiled_match_spec/0, comp_match_spec/0]).
@@ -98,6 +101,7 @@
       | {full_scan, full_scan()}
       | {owner, none | application}
       | {snapshot_memory, infinity | (Bytes :: non_neg_integer())}
+      | {ttl, ttl()}
       | {backend, backend()}.
 -type table_change() ::
         {heir, Pid :: pid(), HeirData :: term()} | {heir, none}
@@ -110,6 +114,13 @@
 -type difference() :: {insert, tuple()} | {delete, tuple()}
                     | {change, Old :: tuple(), New :: tuple()}.
 %% A difference of two snapshots.
+-type ttl() :: infinity | (Milliseconds :: pos_integer()) | {idle, Milliseconds :: pos_integer()}.
+%% The time after which the objects of a table expire: since they were written, or since they were
+%% written or read by their key. With `infinity' those expire that are inserted with a time of their
+%% own.
+-type lifetime() :: infinity | keep | (Milliseconds :: pos_integer()).
+%% The time for which objects are there that are inserted: from now on, or what is left to the
+%% objects of the key.
 -type full_scan() :: allow | warn | refuse.
 %% The reaction to a match specification that reads a whole table.
 -type backend() :: default | atom().
@@ -178,6 +189,20 @@
 %% `{snapshot_memory, Bytes}' limits the memory that is held back for snapshots of the table (see
 %% {@link snapshot/2}) and for continuations. The default is 256 MiB. This option does not exist in
 %% `ets'.
+%%
+%% `{ttl, Milliseconds}' lets objects expire: an object is gone, for every function and at once,
+%% when that time has passed since it was inserted. Its memory is given back within about a tenth of
+%% a second. With `{ttl, {idle, Milliseconds}}' the time begins again when the object is read by its
+%% key, as {@link lookup/2}, {@link member/2} and {@link lookup_element/3} do: at the first read in
+%% each sixteenth of the time, so an object may be gone a sixteenth early. With `{ttl, infinity}'
+%% those objects expire that are inserted with a time of their own: see {@link insert/3}. {@link
+%% update_counter/3}, {@link update_element/3} and {@link merge/4} keep the deadline of the object,
+%% or begin the time of an idle one again. In a bag all objects of a key have the deadline of the
+%% last insert. Queries and snapshots see the objects that had not expired at their moment, and
+%% {@link diff/2} tells an expired object as deleted. An object takes 8 bytes more, and its key and
+%% 14 bytes besides if it expires. `info(Table, ttl)' is the option, `info(Table, expired)' the
+%% number of keys whose objects have expired. Files of tables do not have the deadlines. This option
+%% does not exist in `ets'.
 %%
 %% `{backend, Store}' names the store of the table. Builds that measure or test have stores to
 %% compare with, see docs/inside/scaling.md; a release has `default' alone. This option does not
@@ -281,7 +306,8 @@ info(Table) ->
     ?WITH_ERROR_INFO(ats_info:all(Table), [Table]).
 
 %% @doc Returns one item of the description of a table: any of those in {@link info/1}, `fixed',
-%% `safe_fixed', `safe_fixed_monotonic_time', `full_scan', `backend', `binary' or `stats'.
+%% `safe_fixed', `safe_fixed_monotonic_time', `full_scan', `backend', `ttl', `expired', `binary' or
+%% `stats'.
 %%
 %% `binary' lists the binaries that the objects share with others, an element
 %% `{Identifier, Bytes, References}' for each time that an object refers to one, as
@@ -351,6 +377,28 @@ info(Table, Item) ->
 insert(Table, Objects) ->
     ?NATIVE(insert(Table, Objects), [Table, Objects]).
 
+%% @doc Inserts an object or a list of objects like {@link insert/2}, for a time. The table must
+%% have the option `ttl'.
+%%
+%% `ttl' is the time in milliseconds, from 1 to 34 years, `infinity', or `keep' for the time that is
+%% left to the objects of the key, or that of the table if there are none. Object and deadline are
+%% one atomic step. Past the deadline no function finds the object. Reading it does not put the
+%% deadline off. In a bag all objects of a key have the deadline of the last insert. There is no
+%% such function in `ets'.
+%%
+%% ```
+%% 1> ats:new(sessions, [named_table, {ttl, infinity}]).
+%% sessions
+%% 2> ats:insert(sessions, {ann, online}, #{ttl => 10}).
+%% true
+%% 3> timer:sleep(10), ats:lookup(sessions, ann).
+%% []
+%% '''
+-spec insert(table(), tuple() | [tuple()], #{ttl := lifetime()}) -> true.
+insert(Table, Objects, Options) ->
+    ?WITH_ERROR_INFO(ats_nif:insert(Table, Objects, ats_options:lifetime(Options)),
+                     [Table, Objects, Options]).
+
 %% @doc Inserts an object or a list of objects if none of their keys is in the table. Returns
 %% `false', and inserts nothing, otherwise.
 %%
@@ -367,6 +415,65 @@ insert(Table, Objects) ->
 -spec insert_new(table(), tuple() | [tuple()]) -> boolean().
 insert_new(Table, Objects) ->
     ?NATIVE(insert_new(Table, Objects), [Table, Objects]).
+
+%% @doc Inserts an object or a list of objects like {@link insert_new/2}, for a time like {@link
+%% insert/3}. A lock that is given up by itself is such an object.
+%%
+%% ```
+%% 1> ats:new(locks, [named_table, public, {ttl, 30000}]).
+%% locks
+%% 2> ats:insert_new(locks, {report, self()}, #{ttl => 5000}).
+%% true
+%% 3> ats:insert_new(locks, {report, self()}, #{ttl => 5000}).
+%% false
+%% '''
+-spec insert_new(table(), tuple() | [tuple()], #{ttl := lifetime()}) -> boolean().
+insert_new(Table, Objects, Options) ->
+    ?WITH_ERROR_INFO(ats_nif:insert_new(Table, Objects, ats_options:lifetime(Options)),
+                     [Table, Objects, Options]).
+
+%% @doc Returns the milliseconds that are left to the objects of a key: `infinity' if they do not
+%% expire, `undefined' if there are none. Does not put the deadline off. There is no such function
+%% in `ets'.
+%%
+%% ```
+%% 1> ats:new(sessions, [named_table, {ttl, infinity}]).
+%% sessions
+%% 2> ats:insert(sessions, {ann, online}).
+%% true
+%% 3> ats:ttl(sessions, ann).
+%% infinity
+%% 4> ats:touch(sessions, ann, 60000).
+%% true
+%% 5> ats:ttl(sessions, ann) =< 60000.
+%% true
+%% '''
+-spec ttl(table(), Key :: term()) -> non_neg_integer() | infinity | undefined.
+ttl(Table, Key) ->
+    ?NATIVE(ttl(Table, Key), [Table, Key]).
+
+%% @doc Gives the objects of a key the time of the table from now on. Otherwise the same as {@link
+%% touch/3}.
+-spec touch(table(), Key :: term()) -> boolean().
+touch(Table, Key) ->
+    ?NATIVE(touch(Table, Key, default), [Table, Key]).
+
+%% @doc Gives the objects of a key a time from now on, in milliseconds. Returns `false' if the key
+%% has no objects. The table must have the option `ttl'. There is no such function in `ets'.
+%%
+%% ```
+%% 1> ats:new(sessions, [named_table, {ttl, 60000}]).
+%% sessions
+%% 2> ats:insert(sessions, {ann, online}).
+%% true
+%% 3> ats:touch(sessions, ann, infinity).
+%% true
+%% 4> ats:touch(sessions, bob, 1000).
+%% false
+%% '''
+-spec touch(table(), Key :: term(), infinity | (Milliseconds :: pos_integer())) -> boolean().
+touch(Table, Key, Ttl) ->
+    ?WITH_ERROR_INFO(ats_nif:touch(Table, Key, ats_options:ttl(Ttl)), [Table, Key, Ttl]).
 
 %% @doc Removes and returns all objects with a key, as one atomic step.
 %%

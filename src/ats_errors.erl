@@ -13,7 +13,7 @@
 -export_type([cause/0]).
 
 -type cause() ::
-        type | id | access | table_type        % what is wrong with the table
+        type | id | access | table_type | ttl  % what is wrong with the table
       | badkey | keypos | position             % what is wrong with another argument
       | options | function | range
       | waits_for_itself | key_not_first      % of fetch/3
@@ -190,6 +190,8 @@ table(_Table, access) ->
     <<"the table identifier refers to an ATS table with insufficient access rights">>;
 table(_Table, table_type) ->
     <<"the table identifier refers to an ATS table of a type not supported by this operation">>;
+table(_Table, ttl) ->
+    <<"the objects of the table do not expire: it was made without the option `ttl'">>;
 table(_Table, snapshot) ->
     <<"the table is a snapshot, which can only be read">>;
 table(_Table, key_not_first) ->
@@ -272,6 +274,14 @@ other_messages(info, _Table, [_Item], _Cause) ->
     [<<"not a valid info item">>];
 other_messages(Insert, Table, [Objects], _Cause) when Insert =:= insert; Insert =:= insert_new ->
     [objects(keypos(Table), Objects)];
+other_messages(Insert, _Table, [_Objects, Options], options)
+  when Insert =:= insert; Insert =:= insert_new ->
+    [none, lifetime(Options)];
+other_messages(Insert, Table, [Objects, _Options], _Cause)
+  when Insert =:= insert; Insert =:= insert_new ->
+    [objects(keypos(Table), Objects)];
+other_messages(touch, _Table, [_Key, _Ttl], options) ->
+    [none, no_time()];
 other_messages(delete_object, Table, [Object], _Cause) ->
     [tuple(keypos(Table), Object)];
 other_messages(lookup_element, _Table, [_Key, Pos | _], badkey) ->
@@ -549,6 +559,15 @@ tuple(_KeyPos, {}) -> <<"is an empty tuple">>;
 tuple(KeyPos, Tuple) when tuple_size(Tuple) >= KeyPos -> none;
 tuple(KeyPos, Tuple) when is_tuple(Tuple) -> no_key(KeyPos);
 tuple(_KeyPos, _Other) -> <<"not a tuple">>.
+
+-spec lifetime(term()) -> message().
+lifetime(#{ttl := _} = Options) when map_size(Options) =:= 1 -> no_time();
+lifetime(Options) when is_map(Options) -> <<"not a map with the key `ttl' alone">>;
+lifetime(_Other) -> <<"not a map">>.
+
+-spec no_time() -> message().
+no_time() ->
+    <<"not a time: `infinity', or milliseconds from 1 to 34 years; an insert may also `keep' it">>.
 
 -spec no_key(pos_integer()) -> message().
 no_key(KeyPos) ->

@@ -67,7 +67,7 @@ of_snapshot(_Item, _NoSnapshot) -> undefined.
 -spec pick(term(), ats_nif:information()) -> term().
 pick(Item, {Id, DecentralizedCounters, ReadConcurrency, WriteConcurrency, Compressed,
             Owner, Heir, Name, Named, Type, KeyPos, Protection, Fixed,
-            FullScan, Backend}) ->
+            FullScan, Backend, Ttl, Expired}) ->
     case Item of
         id -> Id;
         decentralized_counters -> DecentralizedCounters;
@@ -84,6 +84,8 @@ pick(Item, {Id, DecentralizedCounters, ReadConcurrency, WriteConcurrency, Compre
         protection -> Protection;
         full_scan -> FullScan;
         backend -> Backend;
+        ttl -> Ttl;
+        expired -> Expired;
         binary -> ats_binaries:of_table(Id);
         fixed -> Fixed =/= false;
         safe_fixed -> fixation(system_time, Fixed);

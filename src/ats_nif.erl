@@ -12,7 +12,8 @@
 -module(ats_nif).
 
 -export([new/2, delete/1, delete/2, delete_object/2, delete_all_objects/1]).
--export([insert/2, insert_new/2, lookup/2, lookup_element/3, lookup_element/4]).
+-export([insert/2, insert_new/2, insert/3, insert_new/3, ttl/2, touch/3]).
+-export([lookup/2, lookup_element/3, lookup_element/4]).
 -export([lookup_elements/3, member/2, take/2]).
 -export([lookup_many/2, take_many/2, delete_many/2]).
 -export([first/1, last/1, next/2, prev/2]).
@@ -43,7 +44,8 @@
 -export([disk_destroy/1, disk_rename/2, disk_copy/2, disk_repair/2]).
 
 -nifs([new/2, delete/1, delete/2, delete_object/2, delete_all_objects/1]).
--nifs([insert/2, insert_new/2, lookup/2, lookup_element/3, lookup_element/4]).
+-nifs([insert/2, insert_new/2, insert/3, insert_new/3, ttl/2, touch/3]).
+-nifs([lookup/2, lookup_element/3, lookup_element/4]).
 -nifs([lookup_elements/3, member/2, take/2]).
 -nifs([lookup_many/2, take_many/2, delete_many/2]).
 -nifs([first/1, last/1, next/2, prev/2]).
@@ -81,7 +83,7 @@
 
 -export_type([disk_options/0, disk_failure/0, disk_stats/0, disk_record/0, fixed/0]).
 -export_type([disk_read/0, disk_change/0, ending/0, tried/1]).
--export_type([direction/0, options/0, changes/0, information/0, stats/0, shape_node/0,
+-export_type([lifetime/0, direction/0, options/0, changes/0, information/0, stats/0, shape_node/0,
               position/0]).
 -export_type([how/0, place/0, selected/0, so_far/0, rows/0, cut/0, taken/0, taken_slice/0]).
 
@@ -104,7 +106,11 @@
          %% A pid is that of an application.
          Owner :: process | none | pid(),
          Backend :: atom(),
-         SnapshotMemory :: default | infinity | non_neg_integer()}.
+         SnapshotMemory :: default | infinity | non_neg_integer(),
+         Ttl :: false | ats:ttl()}.
+
+%% The time for which objects are there that are inserted; `default' is that of the table.
+-type lifetime() :: default | ats:lifetime().
 
 %% The options of opening a table in a directory. One that is `default' is as the table was made.
 -type disk_options() ::
@@ -166,7 +172,9 @@
          Protection :: ats:table_access(),
          Fixed :: fixed(),
          FullScan :: ats:full_scan(),
-         Backend :: ats:backend()}.
+         Backend :: ats:backend(),
+         Ttl :: false | ats:ttl(),
+         Expired :: non_neg_integer()}.
 
 -type fixed() :: false | {erlang:timestamp(), MonotonicNanoseconds :: integer(),
                           [{pid(), pos_integer()}]}.
@@ -306,6 +314,18 @@ insert(_Table, _Objects) -> ?NOT_LOADED.
 
 -spec insert_new(ats:table(), tuple() | [tuple()]) -> boolean().
 insert_new(_Table, _Objects) -> ?NOT_LOADED.
+
+-spec insert(ats:table(), tuple() | [tuple()], lifetime()) -> true.
+insert(_Table, _Objects, _Lifetime) -> ?NOT_LOADED.
+
+-spec insert_new(ats:table(), tuple() | [tuple()], lifetime()) -> boolean().
+insert_new(_Table, _Objects, _Lifetime) -> ?NOT_LOADED.
+
+-spec ttl(ats:table(), term()) -> non_neg_integer() | infinity | undefined.
+ttl(_Table, _Key) -> ?NOT_LOADED.
+
+-spec touch(ats:table(), term(), lifetime()) -> boolean().
+touch(_Table, _Key, _Lifetime) -> ?NOT_LOADED.
 
 -spec lookup(ats:table(), term()) -> [tuple()].
 lookup(_Table, _Key) -> ?NOT_LOADED.

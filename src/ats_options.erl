@@ -9,9 +9,12 @@
 %% scheduler for `write_concurrency'.
 -module(ats_options).
 
--export([create/2, parse_changes/1, is_ordered/1]).
+-export([create/2, parse_changes/1, is_ordered/1, lifetime/1, ttl/1]).
 
 -define(MAX_SMALL_INTEGER, ((1 bsl 59) - 1)).
+%% The longest time after which objects expire, in milliseconds: 34 years.
+-define(MAX_TTL, ((1 bsl 40) - 2)).
+-define(IS_TTL(Ms), (is_integer(Ms) andalso Ms > 0 andalso Ms =< ?MAX_TTL)).
 -define(MIN_LOCKS, 64).
 -define(MAX_LOCKS, 32768).
 -define(IS_ORDERED(Type),
@@ -39,6 +42,7 @@
          full_scan = allow :: ats:full_scan(),
          owner = process :: process | none | pid(),
          snapshot_memory = default :: default | infinity | non_neg_integer(),
+         ttl = false :: false | ats:ttl(),
          backend = default :: atom(),
          %% Implied by the other options, and asked for by name.
          decentralized_implied = false :: boolean(),
@@ -74,7 +78,7 @@ plain([Option | Options], Type, Protection, Named, All) ->
     end;
 plain([], Type, Protection, Named, _All) ->
     {ok, {Type, Protection, 1, Named, none, undefined, false, false, false, false, allow, process,
-          default, default}};
+          default, default, false}};
 plain(_NotAList, _Type, _Protection, _Named, _All) ->
     error.
 
@@ -125,6 +129,12 @@ option({owner, Wanted}, Read) ->
 option({snapshot_memory, Bytes}, Read)
   when Bytes =:= infinity; is_integer(Bytes), Bytes >= 0, Bytes =< ?MAX_SMALL_INTEGER ->
     Read#options{snapshot_memory = Bytes};
+option({ttl, infinity}, Read) ->
+    Read#options{ttl = infinity};
+option({ttl, Ms}, Read) when ?IS_TTL(Ms) ->
+    Read#options{ttl = Ms};
+option({ttl, {idle, Ms} = Ttl}, Read) when ?IS_TTL(Ms) ->
+    Read#options{ttl = Ttl};
 option({keypos, Pos}, Read) when is_integer(Pos), Pos > 0, Pos =< ?MAX_SMALL_INTEGER ->
     Read#options{keypos = Pos};
 option({heir, none}, Read) ->
@@ -197,7 +207,8 @@ finish(#options{} = Read) ->
           Read#options.full_scan,
           Read#options.owner,
           Read#options.backend,
-          Read#options.snapshot_memory}}.
+          Read#options.snapshot_memory,
+          Read#options.ttl}}.
 
 %% Only a table with several locks has counters worth spreading.
 -spec decentralized_counters(#options{}) -> boolean().
@@ -224,6 +235,18 @@ owner(_Unknown) ->
 %% keys are the same if `=='.
 -spec is_ordered(ats:table_type()) -> boolean().
 is_ordered(Type) -> ?IS_ORDERED(Type).
+
+%% @doc Reads the options of an insert: the time for which the objects are there.
+-spec lifetime(term()) -> ats_nif:lifetime().
+lifetime(#{ttl := Ttl} = Options) when map_size(Options) =:= 1 ->
+    ttl(Ttl);
+lifetime(_Unknown) ->
+    erlang:error({ats_error, options}).
+
+%% @doc Reads a time for which objects are there.
+-spec ttl(term()) -> ats_nif:lifetime().
+ttl(Ttl) when Ttl =:= infinity; Ttl =:= keep; Ttl =:= default; ?IS_TTL(Ttl) -> Ttl;
+ttl(_Unknown) -> erlang:error({ats_error, options}).
 
 %% @doc Reads the options of {@link ats:setopts/2}: one option or a list, none of them twice.
 -spec parse_changes(term()) -> ats_nif:changes() | error.

@@ -147,6 +147,12 @@ known_atoms! {
     OtherTable = "other_table",
     /// `infinity`
     Infinity = "infinity",
+    /// `idle`: objects expire that are not read.
+    Idle = "idle",
+    /// `keep`: objects keep their deadline.
+    Keep = "keep",
+    /// `ttl`: the objects of the table do not expire.
+    Ttl = "ttl",
     /// `interval`
     Interval = "interval",
     /// `beginning`

@@ -71,6 +71,7 @@ impl From<Error> for NoReply {
             Error::Operand => KnownAtom::Operand,
             Error::Element => KnownAtom::Value,
             Error::TableType => KnownAtom::TableType,
+            Error::NoTtl => KnownAtom::Ttl,
             Error::Snapshot => KnownAtom::Snapshot,
             Error::Ended => KnownAtom::SnapshotEnded,
             Error::SystemLimit => KnownAtom::SystemLimit,

@@ -72,11 +72,16 @@ pub fn set_may_wait(may_wait: fn() -> bool) {
     let _ = MAY_WAIT.set(may_wait);
 }
 
+/// Returns `true` if the calling thread may wait for locks, and work for others, indefinitely.
+#[cold]
+pub fn may_wait() -> bool {
+    MAY_WAIT.get().is_none_or(|may_wait| may_wait())
+}
+
 /// Returns the time that the calling thread may sleep for a lock, if that is limited.
 #[cold]
 pub(crate) fn limit_of_thread() -> Option<Duration> {
-    let may_wait = MAY_WAIT.get().is_none_or(|may_wait| may_wait());
-    (!may_wait).then_some(WAIT_LIMIT)
+    (!may_wait()).then_some(WAIT_LIMIT)
 }
 
 /// A mutual exclusion lock with contention statistics. It guards no data of its own.

@@ -201,14 +201,7 @@ mod tests {
     #[test]
     fn small_runs_have_small_files_and_large_runs_few() {
         let most = 64 * MIB;
-        for (run, file) in [
-            (0, 2),
-            (30, 2),
-            (80, 5),
-            (512, 32),
-            (4096, 64),
-            (8192, 128),
-        ] {
+        for (run, file) in [(0, 2), (30, 2), (80, 5), (512, 32), (4096, 64), (8192, 128)] {
             assert_eq!(file_bytes(run * MIB, most), file * MIB, "{run} MiB");
         }
         assert_eq!(file_bytes(30 * MIB, 1 << 20), MIB);

@@ -145,7 +145,7 @@ impl<R: Release> Records<R> for CaTree<R> {
         true
     }
 
-    #[inline]
+    #[inline(always)]
     fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<R>> {
         #[cfg(target_arch = "x86_64")]
         if has_avx2() {

@@ -61,6 +61,29 @@ impl<R: Release> RecordBox<R> {
         RecordBox(record)
     }
 
+    /// Returns this record with a word more at the beginning of its value.
+    #[must_use]
+    pub fn behind(self, word: u64) -> Self {
+        let shape = self.header.shape();
+        let longer = Shape::new(
+            shape.key_len as usize,
+            shape.value_words as usize + 1,
+            self.owns(),
+        );
+        let copy = Self::make(self.key(), [&[word], self.value()], longer);
+        self.free_block();
+        copy
+    }
+
+    /// Frees the memory of the record. The resources of the value belong to a copy.
+    fn free_block(self) {
+        let bytes = self.header.shape().bytes();
+        let block = ManuallyDrop::new(self).0.cast();
+        // SAFETY: the block was allocated with this size, and no code refers to the block, which
+        // was not published.
+        unsafe { slab::free(block, bytes) };
+    }
+
     /// Returns this record, or if the address of `entry` does not fit its header, a copy with room
     /// for any address.
     pub(crate) fn with_room_for(self, entry: *const Entry<Record<R>>) -> Self {
@@ -73,11 +96,7 @@ impl<R: Release> RecordBox<R> {
             ..shape
         };
         let copy = Self::make(self.key(), [self.value()], wide);
-        // The resources of the value belong to the copy now, so only the block is freed.
-        let block = ManuallyDrop::new(self).0.cast();
-        // SAFETY: the block was allocated with this size, and no code refers to the block, which
-        // was not published.
-        unsafe { slab::free(block, shape.bytes()) };
+        self.free_block();
         copy
     }
 

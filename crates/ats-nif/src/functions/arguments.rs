@@ -5,6 +5,7 @@ use crate::env::VmWord;
 use crate::process;
 use crate::vm_term::VmTerm;
 use ats::terms::Direction;
+use std::time::Duration;
 
 /// Number of objects or elements above which a change runs on a dirty scheduler: this many take
 /// well under a millisecond.
@@ -72,4 +73,12 @@ pub(super) fn with_default<'e, const ARITY: usize>(
 ) -> ([VmTerm<'e>; ARITY], Option<VmTerm<'e>>) {
     let (given, default) = args.split_first_chunk().expect("as many as in the entry");
     (*given, default.first().copied())
+}
+
+/// Reads a positive number of milliseconds.
+pub(super) fn milliseconds(term: VmTerm<'_>) -> Result<Duration, KnownAtom> {
+    match term.as_unsigned() {
+        Some(time) if time > 0 => Ok(Duration::from_millis(time)),
+        _ => Err(KnownAtom::None),
+    }
 }

@@ -9,7 +9,8 @@ use crate::handle::{Admin, Protection, Shared, WriteConcurrency};
 use crate::owner::Heir;
 use crate::vm_term::VmTerm;
 use crate::{nif, process, sys};
-use ats::terms::TableType;
+use ats::terms::{TableType, Ttl};
+use std::time::Duration;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![
@@ -78,7 +79,20 @@ fn info<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
         fixed,
         full_scan.word(),
         backend,
+        ttl_word(env, shared.table.ttl()),
+        env.uint(shared.table.expired()),
     ]))
+}
+
+/// Builds the option `ttl` of a table: `false` if its objects do not expire.
+fn ttl_word(env: Env<'_>, ttl: Option<Ttl>) -> VmWord<'_> {
+    let milliseconds = |time: Duration| env.uint(time.as_millis() as u64);
+    match ttl {
+        None => KnownAtom::False.word(),
+        Some(Ttl::Never) => KnownAtom::Infinity.word(),
+        Some(Ttl::Written(time)) => milliseconds(time),
+        Some(Ttl::Idle(time)) => env.tuple(&[KnownAtom::Idle.word(), milliseconds(time)]),
+    }
 }
 
 /// `size(Table)`: `undefined`, or the number of objects.

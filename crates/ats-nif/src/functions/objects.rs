@@ -1,7 +1,9 @@
 //! Reads and writes of objects.
 
 use super::access::{find_readable, find_writable, with_writable};
-use super::arguments::{LONG_LIST, ListTerms, index, is_long_list, proper_length, with_default};
+use super::arguments::{
+    LONG_LIST, ListTerms, index, is_long_list, milliseconds, proper_length, with_default,
+};
 use super::object_terms::{
     EachObject, LONG_BAG, element_term, has_many, kept_object_list, list_of, look_up, object_list,
     object_list_unlimited, take_up, write_key,
@@ -14,7 +16,7 @@ use crate::scratch::ReadBuffers;
 use crate::vm_host::VmHost;
 use crate::vm_term::VmTerm;
 use crate::{nif, process, scratch, sys};
-use ats::terms::{Error, ExistingKey, UnpackBuffer};
+use ats::terms::{Error, ExistingKey, Lifetime, TimeLeft, UnpackBuffer};
 use ats_term::image::{Object, Scratch};
 use std::ops::ControlFlow;
 
@@ -22,6 +24,10 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![
         nif!("insert", insert, 2),
         nif!("insert_new", insert_new, 2),
+        nif!("insert", insert_for, 3),
+        nif!("insert_new", insert_new_for, 3),
+        nif!("ttl", ttl, 2),
+        nif!("touch", touch, 3),
         nif!("lookup", lookup, 2),
         nif!("lookup_element", lookup_element, 3),
         nif!("lookup_element", lookup_element, 4),
@@ -51,7 +57,32 @@ fn insert_if<'e>(
     existing: ExistingKey,
 ) -> Result<bool, NoReply> {
     with_writable(env, table, |shared, _| {
-        insert_all(shared, objects, existing)
+        insert_all(shared, objects, existing, None)
+    })
+}
+
+/// `insert(Table, Objects, Lifetime)`
+fn insert_for<'e>(env: Env<'e>, arguments: [VmTerm<'e>; 3]) -> NifResult<'e> {
+    insert_if_for(env, arguments, ExistingKey::Accepted)?;
+    Ok(KnownAtom::True.word())
+}
+
+/// `insert_new(Table, Objects, Lifetime)`
+fn insert_new_for<'e>(env: Env<'e>, arguments: [VmTerm<'e>; 3]) -> NifResult<'e> {
+    insert_if_for(env, arguments, ExistingKey::Refused).map(boolean)
+}
+
+fn insert_if_for<'e>(
+    env: Env<'e>,
+    [table, objects, lifetime]: [VmTerm<'e>; 3],
+    existing: ExistingKey,
+) -> Result<bool, NoReply> {
+    let lifetime = lifetime_of(lifetime)?;
+    with_writable(env, table, |shared, _| {
+        if shared.table.ttl().is_none() {
+            return Err(Error::NoTtl.into());
+        }
+        insert_all(shared, objects, existing, Some(lifetime))
     })
 }
 
@@ -61,20 +92,28 @@ fn insert_all(
     shared: &Shared,
     objects: VmTerm<'_>,
     existing: ExistingKey,
+    lifetime: Option<Lifetime>,
 ) -> Result<bool, NoReply> {
     match objects.as_cons() {
         None if objects.is_nil() => Ok(true),
-        None => insert_one(shared, objects, existing),
-        Some((only, rest)) if rest.is_nil() => insert_one(shared, only, existing),
+        None => insert_one(shared, objects, existing, lifetime),
+        Some((only, rest)) if rest.is_nil() => insert_one(shared, only, existing, lifetime),
         Some(_) if is_long_list(objects) => Err(NoReply::DirtyCpu),
-        Some(_) => insert_list(shared, objects, existing),
+        Some(_) => insert_list(shared, objects, existing, lifetime),
     }
 }
 
-fn insert_one(shared: &Shared, object: VmTerm<'_>, existing: ExistingKey) -> Result<bool, NoReply> {
-    scratch::with_workspace(|work| match existing {
-        ExistingKey::Refused => shared.table.insert_new(object, work),
-        ExistingKey::Accepted => shared.table.insert(object, work).map(|()| true),
+#[inline]
+fn insert_one(
+    shared: &Shared,
+    object: VmTerm<'_>,
+    existing: ExistingKey,
+    lifetime: Option<Lifetime>,
+) -> Result<bool, NoReply> {
+    scratch::with_workspace(|work| match (lifetime, existing) {
+        (Some(lifetime), _) => shared.table.insert_for(object, lifetime, existing, work),
+        (None, ExistingKey::Refused) => shared.table.insert_new(object, work),
+        (None, ExistingKey::Accepted) => shared.table.insert(object, work).map(|()| true),
     })
 }
 
@@ -82,6 +121,7 @@ fn insert_list(
     shared: &Shared,
     objects: VmTerm<'_>,
     existing: ExistingKey,
+    lifetime: Option<Lifetime>,
 ) -> Result<bool, NoReply> {
     // The list is checked first, so that an improper one is cheap to refuse.
     if proper_length(objects, usize::MAX).is_none() {
@@ -90,13 +130,48 @@ fn insert_list(
     for object in ListTerms(objects) {
         shared.table.check_object(object)?;
     }
-    scratch::with_workspace(|work| match existing {
-        ExistingKey::Refused => shared.table.insert_many_new(ListTerms(objects), work),
-        ExistingKey::Accepted => shared
-            .table
-            .insert_many(ListTerms(objects), work)
-            .map(|()| true),
+    let (table, objects) = (&shared.table, ListTerms(objects));
+    scratch::with_workspace(|work| match (lifetime, existing) {
+        (Some(lifetime), _) => table.insert_many_for(objects, lifetime, existing, work),
+        (None, ExistingKey::Refused) => table.insert_many_new(objects, work),
+        (None, ExistingKey::Accepted) => table.insert_many(objects, work).map(|()| true),
     })
+}
+
+/// Reads the time for which objects are there: milliseconds, `infinity`, `keep`, or `default` for
+/// the time of the table.
+fn lifetime_of(term: VmTerm<'_>) -> Result<Lifetime, KnownAtom> {
+    Ok(if KnownAtom::Default.is(term.word()) {
+        Lifetime::OfTable
+    } else if KnownAtom::Keep.is(term.word()) {
+        Lifetime::Kept
+    } else if KnownAtom::Infinity.is(term.word()) {
+        Lifetime::Forever
+    } else {
+        Lifetime::For(milliseconds(term)?)
+    })
+}
+
+/// `ttl(Table, Key)`: the milliseconds that are left to the objects of a key, `infinity`, or
+/// `undefined` if it has none.
+fn ttl<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let shared = find_readable(env, table, &guard)?;
+    let left = scratch::with_workspace(|work| shared.table.time_left(key, work))?;
+    Ok(match left {
+        None => KnownAtom::Undefined.word(),
+        Some(TimeLeft::Forever) => KnownAtom::Infinity.word(),
+        Some(TimeLeft::Time(time)) => env.uint(time.as_millis() as u64),
+    })
+}
+
+/// `touch(Table, Key, Lifetime)`: `true` if the key has objects.
+fn touch<'e>(env: Env<'e>, [table, key, lifetime]: [VmTerm<'e>; 3]) -> NifResult<'e> {
+    let lifetime = lifetime_of(lifetime)?;
+    with_writable(env, table, |shared, _| {
+        scratch::with_workspace(|work| shared.table.touch(key, lifetime, work))
+    })
+    .map(boolean)
 }
 
 pub(super) fn lookup<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {

@@ -1,7 +1,7 @@
 //! Functions on whole tables: create, delete, rename, fix, give away.
 
 use super::access::{find_deletable, find_readable, find_table, find_writable};
-use super::arguments::index;
+use super::arguments::{index, milliseconds};
 #[cfg(feature = "rivals")]
 use super::rival::on_rival;
 use crate::atoms::KnownAtom;
@@ -16,7 +16,7 @@ use crate::vm_codec::VmCodec;
 use crate::vm_host::VmHost;
 use crate::vm_term::VmTerm;
 use crate::{lifetime, nif, otp_release, process, registry, sys};
-use ats::terms::{BTreeStore, Table, TableType, Zeros};
+use ats::terms::{BTreeStore, Table, TableType, Ttl, Zeros};
 use ats_store::StoreHandle;
 use std::sync::Arc;
 
@@ -37,11 +37,11 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
 }
 
 /// `new(Name, {Type, Protection, KeyPos, Named, Heir, HeirData, WriteConcurrency, ReadConcurrency,
-/// DecentralizedCounters, Compressed, FullScan, Owner, Backend, SnapshotMemory})`, checked by the
-/// Erlang side.
+/// DecentralizedCounters, Compressed, FullScan, Owner, Backend, SnapshotMemory, Ttl})`, checked by
+/// the Erlang side.
 fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let words = options.tuple_words().ok_or(KnownAtom::None)?;
-    let words: &[VmWord<'e>; 14] = words.try_into().map_err(|_| KnownAtom::None)?;
+    let words: &[VmWord<'e>; 15] = words.try_into().map_err(|_| KnownAtom::None)?;
     let [
         kind,
         protection,
@@ -57,6 +57,7 @@ fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
         owner,
         backend,
         snapshot_memory,
+        ttl,
     ] = words.map(Term);
     let position = index(VmTerm::of(env, position.0))? + 1;
     if !name.is_atom() {
@@ -65,6 +66,10 @@ fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let named = named.boolean();
     let table = empty(env, table_type(kind)?, position, backend)?.compressed(compressed.boolean());
+    let table = match ttl_of(env, ttl)? {
+        Some(ttl) => table.expiring(ttl)?,
+        None => table,
+    };
     if let Some(bytes) = most_bytes(env, snapshot_memory) {
         table.set_snapshot_memory(bytes);
     }
@@ -105,6 +110,24 @@ fn most_bytes(env: Env<'_>, term: Term<'_>) -> Option<usize> {
     }
     let bytes = VmTerm::of(env, term.0).as_unsigned()?;
     Some(usize::try_from(bytes).unwrap_or(usize::MAX))
+}
+
+/// Reads the time after which objects expire: `false`, milliseconds, `{idle, Milliseconds}`, or
+/// `infinity`.
+fn ttl_of(env: Env<'_>, term: Term<'_>) -> Result<Option<Ttl>, KnownAtom> {
+    if KnownAtom::False.is(term.0) {
+        return Ok(None);
+    }
+    if KnownAtom::Infinity.is(term.0) {
+        return Ok(Some(Ttl::Never));
+    }
+    let term = VmTerm::of(env, term.0);
+    if let Some([idle, time]) = term.tuple_words()
+        && KnownAtom::Idle.is(*idle)
+    {
+        return Ok(Some(Ttl::Idle(milliseconds(VmTerm::of(env, *time))?)));
+    }
+    Ok(Some(Ttl::Written(milliseconds(term)?)))
 }
 
 /// Creates an empty table in the store named by the option `backend`.

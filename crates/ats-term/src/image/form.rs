@@ -6,13 +6,18 @@
 //!  list of objects   OBJECT n | n words, an image or a packed object | OBJECT n | ...
 //!  object with cells WITH_CELLS span | words that the owner of the value understands
 //!  large bag         LARGE | words that the owner of the value understands
+//!  value with note   NOTE bits | a value of another form
 //! ```
+//!
+//! A *note* is a word of the owner of the value, who takes it away before the form is read.
 //!
 //! In an object with *cells* the words of a span of elements may change while the value is read, so
 //! only the owner of the value loads them. No slot has the low bits of these tags, so an object
 //! never begins like another form.
 
-use super::layout::{LARGE, OBJECT, PACKED, PACKED_WITH, WITH_CELLS, header, header_n, header_tag};
+use super::layout::{
+    LARGE, NOTE, OBJECT, PACKED, PACKED_WITH, WITH_CELLS, header, header_n, header_tag,
+};
 
 /// Forms of the words of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,8 +38,7 @@ impl Form {
     /// Returns the form of a value that begins with this word.
     #[inline]
     pub fn of(first: u64) -> Form {
-        // Slots end in 10 or 11.
-        if first & 0b10 != 0 {
+        if begins_object(first) {
             return Form::Object;
         }
         match header_tag(first) {
@@ -45,6 +49,13 @@ impl Form {
             tag => panic!("image: a value with an unknown tag {tag}"),
         }
     }
+}
+
+/// Returns `true` if a value that begins with this word is an image.
+#[inline]
+pub const fn begins_object(first: u64) -> bool {
+    // Slots end in 10 or 11, other words in 00.
+    first & 0b10 != 0
 }
 
 /// Neighbouring elements of an object.
@@ -97,6 +108,20 @@ pub const fn cells_form_word(span: Span) -> u64 {
     header(WITH_CELLS, span.number())
 }
 
+/// Returns a note of up to 56 bits.
+pub const fn note_word(bits: usize) -> u64 {
+    header(NOTE, bits)
+}
+
+/// Returns the bits of the note, if a value begins with one.
+#[inline]
+pub const fn note_bits(first: u64) -> Option<usize> {
+    match header_tag(first) {
+        NOTE => Some(header_n(first)),
+        _ => None,
+    }
+}
+
 /// The first word of a value whose objects are kept elsewhere.
 pub const LARGE_WORD: u64 = header(LARGE, 0);
 
@@ -121,6 +146,12 @@ mod tests {
         }
         assert_eq!(Form::of(LARGE_WORD), Form::Large);
         assert_eq!(Form::of(header(PACKED_WITH, 4)), Form::Packed);
+        for bits in [0, 1, (1 << 56) - 1] {
+            assert_eq!(note_bits(note_word(bits)), Some(bits));
+        }
+        for first in [NIL, LARGE_WORD, cells_form_word(Span::one(1 << 40))] {
+            assert_eq!(note_bits(first), None);
+        }
         // The tag PACKED is followed by a stream of arbitrary bytes.
         assert_eq!(Form::of(!0 << 8 | u64::from(PACKED)), Form::Packed);
     }

@@ -24,6 +24,8 @@ pub(super) const PACKED: u8 = 0x10;
 pub(super) const PACKED_WITH: u8 = 0x14;
 /// Tag of the first word of a value whose objects are kept elsewhere.
 pub(super) const LARGE: u8 = 0x18;
+/// Tag of a word before the first word of a value.
+pub(super) const NOTE: u8 = 0x1C;
 /// The lowest tag of host boxes.
 pub(super) const HOST: u8 = 0x80;
 /// The lowest tag of host boxes that own a resource.

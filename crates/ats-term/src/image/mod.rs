@@ -106,7 +106,7 @@ pub use decode::{Scratch, decode, decode_element, decode_object};
 pub use draft::Built;
 pub use encode::{ImageBuilder, NoImage, overwrite_leaf};
 pub use eq::{image_eq, term_eq, term_eq_within};
-pub use form::{Form, LARGE_WORD, Span, cells_form_word};
+pub use form::{Form, LARGE_WORD, Span, begins_object, cells_form_word, note_bits, note_word};
 pub use host::{Host, HostBox, HostKind, HostSink, HostTag, HostTerm};
 pub use list::{ObjectList, ObjectListBuilder, Objects};
 pub use object::{BoxKind, ImageBox, Object, all_immediate};

@@ -58,7 +58,7 @@
 pub(crate) mod gate;
 
 use crate::terms::cell_words::{self, RUNNING, words_before, words_behind};
-use crate::terms::value::{Rec, Values};
+use crate::terms::value::{Rec, Values, content_words};
 use ats_mem::{Busy, RecordBox};
 use ats_sync::Backoff;
 use ats_sync::count::atomic::{AtomicU64, Ordering};
@@ -106,9 +106,9 @@ impl<'a> Cells<'a> {
     /// Returns the cells of the object in this record of a set, if it has some.
     #[inline]
     pub(crate) fn of<H: Host>(record: &'a Rec<H>) -> Option<Self> {
-        let (words, len) = record.value_words();
+        let (words, len) = content_words(record);
         debug_assert!(len > 0);
-        // SAFETY: a value has at least one word, and the first one never changes.
+        // SAFETY: a value has a word of its form, which never changes.
         let Form::WithCells(span) = Form::of(unsafe { *words }) else {
             return None;
         };
@@ -236,7 +236,8 @@ pub(crate) enum Overwrite<'a> {
 
 impl<'a> Overwrite<'a> {
     /// Compares the object in the record of a set with another one of the same key. Returns `None`
-    /// if they differ in elements that are not immediate, or that are too far apart. O(words).
+    /// if they differ in elements that are not immediate, or that are too far apart. O(words). The
+    /// record has no note.
     #[inline]
     pub(crate) fn of<H: Host>(record: &'a Rec<H>, object: Object<'_, H>) -> Option<Self> {
         let (old, len) = record.value_words();
@@ -332,7 +333,7 @@ fn wait_for_changes() -> Result<(), Busy> {
 
 /// Copies the image of an object with cells as of one moment.
 pub(crate) fn copy_image<H: Host>(record: &Rec<H>, span: Span, into: &mut Vec<u64>) {
-    let (words, len) = record.value_words();
+    let (words, len) = content_words(record);
     // SAFETY: these are the words of a value with these cells.
     unsafe { cell_words::copy_image(words, len, span, into) };
 }

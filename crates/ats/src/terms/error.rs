@@ -25,6 +25,8 @@ pub enum Error {
     Ended,
     /// Tables of this type do not have the operation.
     TableType,
+    /// The objects of the table do not [expire](crate::terms::Ttl).
+    NoTtl,
     /// The table is a snapshot, which cannot be changed.
     Snapshot,
     /// The result has more bits than an integer can have.
@@ -89,6 +91,7 @@ impl fmt::Display for Error {
             Error::Snapshot => "the table is a snapshot, which cannot be changed",
             Error::Ended => "the snapshot has ended",
             Error::TableType => "tables of this type do not have this operation",
+            Error::NoTtl => "the objects of the table do not expire",
             Error::SystemLimit => "the result is larger than an integer may be",
             Error::TooLarge => "the objects are larger than the caller allows",
             Error::Busy => "another operation holds a key; try again",

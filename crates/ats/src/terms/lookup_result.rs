@@ -3,7 +3,7 @@
 use crate::terms::bag::{self, Large};
 use crate::terms::cells;
 use crate::terms::unpack::UnpackBuffer;
-use crate::terms::value::{Rec, Values, form, list};
+use crate::terms::value::{Rec, Values, content, form, list, plain_image};
 use ats_mem::sequence::Sequence;
 use ats_store::Direction;
 use ats_term::Term;
@@ -74,14 +74,18 @@ impl<'g, H: Host> LookupResult<'g, H> {
     where
         'g: 'b,
     {
+        if let Some(words) = plain_image(self.record) {
+            // SAFETY: the words are those of an object that was built for host `H` (VALUE-1).
+            return unsafe { Object::from_words(words) };
+        }
         match form(self.record) {
             // SAFETY: the form says that the value is the words of an object that was built for
             // host `H` (VALUE-1).
-            Form::Object => unsafe { Object::from_words(self.record.value()) },
+            Form::Object => unsafe { Object::from_words(content(self.record)) },
             Form::Packed => {
                 // SAFETY: the form says that the value is the words of a packed object that was
                 // built for host `H` (VALUE-1).
-                let packed = unsafe { Packed::from_words(self.record.value()) };
+                let packed = unsafe { Packed::from_words(content(self.record)) };
                 packed.unpack(unpacked.start())
             }
             Form::List => {
@@ -107,11 +111,15 @@ impl<'g, H: Host> LookupResult<'g, H> {
     where
         'g: 'b,
     {
+        if let Some(words) = plain_image(self.record) {
+            // SAFETY: the words are those of an object that was built for host `H` (VALUE-1).
+            return unsafe { Object::from_words(words) }.get(index);
+        }
         match form(self.record) {
             Form::Packed => {
                 // SAFETY: the form says that the value is the words of a packed object that was
                 // built for host `H` (VALUE-1).
-                let stored = unsafe { Stored::from_words(self.record.value()) };
+                let stored = unsafe { Stored::from_words(content(self.record)) };
                 stored.get(index, unpacked.start())
             }
             Form::List => {

@@ -6,6 +6,7 @@ pub(crate) mod counter;
 pub(crate) mod delete;
 pub(crate) mod in_place;
 pub(crate) mod insert;
+pub(crate) mod lifetime;
 mod lookup;
 mod many;
 pub(crate) mod merge;

@@ -3,6 +3,7 @@
 pub(crate) mod bag_values;
 pub(crate) mod bytes;
 pub(crate) mod codec;
+pub(crate) mod expiring;
 mod long_batches;
 mod memory;
 pub(crate) mod object_merge;
@@ -16,6 +17,7 @@ use crate::background::{self, FreeInSlices};
 use crate::idle_joiner::{self, JoinIdle, Listed};
 use crate::terms::bag::Decided;
 use crate::terms::error::Error;
+use crate::terms::note::Dating;
 use crate::terms::value::{Rec, Values};
 use ats_mem::read_points::{self, ReadPoints};
 use ats_mem::sequence::Leftovers;
@@ -28,6 +30,7 @@ use ats_sync::Guard;
 use ats_sync::count::atomic::{AtomicBool, Ordering};
 use ats_term::image::Host;
 use bytes::ByteStore;
+use expiring::{Expiring, OnFirstDeadline, TimeLeft, Ttl};
 use long_batches::LongBatches;
 use records::{Decide, StepTo, TableRecords, Visit, Walked};
 use reported::Reported;
@@ -47,8 +50,15 @@ macro_rules! forward {
         $(#[$meta])*
         pub(crate) fn $name<$g>(&$g $self $(, $argument: $type)*) -> $return {
             match &$self.records {
+                Records::Ordered(store) => return store.$name($($argument),*),
+                Records::Hash(store) => return store.$name($($argument),*),
+                _ => is_rare(),
+            }
+            match &$self.records {
                 Records::Ordered(store) => store.$name($($argument),*),
                 Records::Hash(store) => store.$name($($argument),*),
+                Records::OrderedExpiring(store) => store.$name($($argument),*),
+                Records::HashExpiring(store) => store.$name($($argument),*),
                 #[cfg(feature = "rivals")]
                 Records::Rival(_, store) => store.$name($($argument),*),
                 Records::Bytes(store) => store.$name($($argument),*),
@@ -57,6 +67,10 @@ macro_rules! forward {
         }
     )*};
 }
+
+/// Tells the compiler that the branch that calls this is rarely taken.
+#[cold]
+const fn is_rare() {}
 
 /// The current records of a table, and the state that belongs to them.
 pub(crate) struct Store<H: Host> {
@@ -83,6 +97,10 @@ pub(crate) enum Records<H: Host> {
     Ordered(CaTree<Values<H>>),
     /// A hash table: records in memory, without order.
     Hash(HashTable<Values<H>>),
+    /// A CA tree whose records expire.
+    OrderedExpiring(Expiring<CaTree<Values<H>>>),
+    /// A hash table whose records expire.
+    HashExpiring(Expiring<HashTable<Values<H>>>),
     /// A rival store.
     #[cfg(feature = "rivals")]
     Rival(ats_rivals::Rival, Box<dyn TableRecords<H>>),
@@ -99,6 +117,16 @@ impl<H: Host> Records<H> {
             (true, false) => Records::Ordered(CaTree::new()),
             (true, true) => Records::Ordered(CaTree::of_many_objects()),
             (false, _) => Records::Hash(HashTable::new()),
+        }
+    }
+
+    /// Returns these records, which are empty and in memory, as records that expire. Returns `None`
+    /// if they are in another store.
+    pub(crate) fn expiring(self, ttl: Ttl) -> Option<Self> {
+        match self {
+            Records::Ordered(tree) => Some(Records::OrderedExpiring(Expiring::new(tree, ttl))),
+            Records::Hash(table) => Some(Records::HashExpiring(Expiring::new(table, ttl))),
+            _ => None,
         }
     }
 }
@@ -151,6 +179,15 @@ impl<H: Host> Store<H> {
                 tree.on_first_split(itself.clone());
                 store(Records::Ordered(tree))
             }),
+            Records::OrderedExpiring(mut expiring) => Arc::new_cyclic(|itself: &Weak<Self>| {
+                expiring.records_mut().on_first_split(itself.clone());
+                expiring.set_owner(itself.clone());
+                store(Records::OrderedExpiring(expiring))
+            }),
+            Records::HashExpiring(expiring) => Arc::new_cyclic(|itself: &Weak<Self>| {
+                expiring.set_owner(itself.clone());
+                store(Records::HashExpiring(expiring))
+            }),
             records => Arc::new(store(records)),
         }
     }
@@ -160,6 +197,14 @@ impl<H: Host> Store<H> {
         Ok(match &self.records {
             Records::Ordered(tree) => Cleared::Fresh(Store::new(Records::Ordered(tree.another()))),
             Records::Hash(_) => Cleared::Fresh(Store::new(Records::Hash(HashTable::new()))),
+            Records::OrderedExpiring(expiring) => {
+                let fresh = Expiring::new(expiring.records().another(), expiring.ttl());
+                Cleared::Fresh(Store::new(Records::OrderedExpiring(fresh)))
+            }
+            Records::HashExpiring(expiring) => {
+                let fresh = Expiring::new(HashTable::new(), expiring.ttl());
+                Cleared::Fresh(Store::new(Records::HashExpiring(fresh)))
+            }
             #[cfg(feature = "rivals")]
             Records::Rival(rival, _) => Cleared::Fresh(Store::new(Records::of_rival(*rival))),
             Records::Bytes(records) => {
@@ -187,6 +232,8 @@ impl<H: Host> Store<H> {
             key: &[u8],
             guard: &'g Guard
         ) -> Result<Option<&'g Rec<H>>, Error>;
+        #[inline]
+        fn has_key<'g>(&'g self, key: &[u8], guard: &Guard) -> Result<bool, Error>;
         #[inline]
         fn prefetch<'g>(&'g self, key: &[u8]) -> ();
         fn prefetch_records<'g>(&'g self, keys: &[&[u8]], guard: &'g Guard) -> ();
@@ -510,24 +557,85 @@ impl<H: Host> Store<H> {
         Ok(())
     }
 
-    pub(crate) fn adaptation(&self) -> Option<Adaptation> {
+    /// Returns the tree of a store that has one.
+    fn tree(&self) -> Option<&CaTree<Values<H>>> {
         match &self.records {
-            Records::Ordered(tree) => Some(tree.adaptation()),
+            Records::Ordered(tree) => Some(tree),
+            Records::OrderedExpiring(expiring) => Some(expiring.records()),
             _ => None,
         }
     }
 
+    pub(crate) fn adaptation(&self) -> Option<Adaptation> {
+        self.tree().map(CaTree::adaptation)
+    }
+
     pub(crate) fn shape(&self) -> Option<Vec<ShapeNode>> {
-        match &self.records {
-            Records::Ordered(tree) => Some(tree.shape()),
-            _ => None,
-        }
+        self.tree().map(CaTree::shape)
     }
 
     pub(crate) fn buckets(&self) -> Option<Buckets> {
         match &self.records {
             Records::Hash(table) => Some(table.buckets()),
+            Records::HashExpiring(expiring) => Some(expiring.records().buckets()),
             _ => None,
+        }
+    }
+
+    /// Returns the time after which objects of the store expire; `None` if they do not.
+    pub(crate) fn ttl(&self) -> Option<Ttl> {
+        match &self.records {
+            Records::OrderedExpiring(expiring) => Some(expiring.ttl()),
+            Records::HashExpiring(expiring) => Some(expiring.ttl()),
+            _ => None,
+        }
+    }
+
+    /// Returns the number of records that have expired and were removed.
+    pub(crate) fn expired(&self) -> u64 {
+        match &self.records {
+            Records::OrderedExpiring(expiring) => expiring.expired(),
+            Records::HashExpiring(expiring) => expiring.expired(),
+            _ => 0,
+        }
+    }
+
+    /// Returns the time that is left to the objects of a key; `None` if there are none.
+    pub(crate) fn time_left(&self, key: &[u8], guard: &Guard) -> Result<Option<TimeLeft>, Error> {
+        match &self.records {
+            Records::OrderedExpiring(expiring) => expiring.time_left(key, guard),
+            Records::HashExpiring(expiring) => expiring.time_left(key, guard),
+            _ => Ok(self.has_key(key, guard)?.then_some(TimeLeft::Forever)),
+        }
+    }
+
+    /// Sets the deadline of the objects of a key. Returns `true` if there are some.
+    ///
+    /// # Errors
+    /// [`Error::NoTtl`] if objects of the store do not expire.
+    pub(crate) fn touch(&self, key: &[u8], dating: Dating, guard: &Guard) -> Result<bool, Error> {
+        match &self.records {
+            Records::OrderedExpiring(expiring) => expiring.touch(key, dating, guard),
+            Records::HashExpiring(expiring) => expiring.touch(key, dating, guard),
+            _ => Err(Error::NoTtl),
+        }
+    }
+
+    /// Removes a slice of the records that have expired. Returns `true` if none is left.
+    fn sweep_slice(&self) -> bool {
+        match &self.records {
+            Records::OrderedExpiring(expiring) => expiring.sweep_slice(SLICE),
+            Records::HashExpiring(expiring) => expiring.sweep_slice(SLICE),
+            _ => true,
+        }
+    }
+
+    /// Tidies the deadlines of the records. Returns `true` if there are none.
+    fn tidy_deadlines(&self) -> bool {
+        match &self.records {
+            Records::OrderedExpiring(expiring) => expiring.tidy_deadlines(),
+            Records::HashExpiring(expiring) => expiring.tidy_deadlines(),
+            _ => true,
         }
     }
 }
@@ -538,11 +646,13 @@ impl<H: Host> JoinIdle for Store<H> {
     }
 
     fn join_idle(&self) -> bool {
-        self.upkeep(Upkeep::Parts, 0, &ats_sync::pin())
+        let is_one_part = self.upkeep(Upkeep::Parts, 0, &ats_sync::pin());
+        self.tidy_deadlines() && is_one_part
     }
 
     fn reclaim_slice(&self) -> bool {
-        self.reclaim(SLICE)
+        let is_swept = self.sweep_slice();
+        self.reclaim(SLICE) && is_swept
     }
 
     /// Gives up a reference. The last one frees the store: at once if it is small, else in the
@@ -562,11 +672,20 @@ impl<H: Host> OnFirstSplit for Store<H> {
     }
 }
 
+impl<H: Host> OnFirstDeadline for Store<H> {
+    fn has_deadline(self: Arc<Self>) {
+        // The writer that calls this is in the store, so this reference is not the last one.
+        idle_joiner::notice(&self);
+    }
+}
+
 impl<H: Host> FreeInSlices for Store<H> {
     fn free_slice(&mut self) -> bool {
         match &mut self.records {
             Records::Ordered(tree) => tree.free_some(SLICE),
             Records::Hash(table) => table.free_some(SLICE),
+            Records::OrderedExpiring(expiring) => expiring.records_mut().free_some(SLICE),
+            Records::HashExpiring(expiring) => expiring.records_mut().free_some(SLICE),
             // Other stores are freed as a whole, in the background.
             _ => true,
         }

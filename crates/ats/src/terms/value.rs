@@ -2,13 +2,18 @@
 //!
 //! # Invariants
 //! - VALUE-1. The values of this crate's records are built by this crate for host `H`, in the form
-//!   that their first word gives. That word never changes.
+//!   that their first word gives, or the second one if the first is a [note](crate::terms::note).
+//!   The word of the form never changes.
 //! - VALUE-2. The word of the form [`Form::Large`] is followed by the address of an [`Elsewhere`],
 //!   which begins the block of memory that the value owns.
 
 use crate::terms::cell_words;
+use crate::terms::note::Dating;
 use ats_mem::{Record, RecordBox, Release, Weight};
-use ats_term::image::{Built, Form, Host, LARGE_WORD, ObjectList, Packer};
+use ats_sync::count::atomic::{AtomicU64, Ordering};
+use ats_term::image::{
+    Built, Form, Host, LARGE_WORD, ObjectList, Packer, begins_object, note_bits,
+};
 use ats_term::image::{kept_bytes, kept_bytes_beyond, release_all};
 use std::marker::PhantomData;
 
@@ -41,12 +46,29 @@ pub(crate) fn elsewhere(value: &[u64]) -> *mut Elsewhere {
     std::ptr::with_exposed_provenance_mut(value[1] as usize)
 }
 
+/// Returns the part of a value behind its note, if it begins with one.
+///
+/// # Safety
+/// `value` points to `words` words: a value of this crate.
+#[inline(always)]
+unsafe fn behind_note(value: *const u64, words: usize) -> (*const u64, usize) {
+    // SAFETY: a value has at least one word. A note is accessed atomically only (NOTE-1), and
+    // another word follows it; other first words never change (VALUE-1).
+    unsafe {
+        let first = AtomicU64::from_ptr(value.cast_mut()).load(Ordering::Relaxed);
+        match note_bits(first) {
+            None => (value, words),
+            Some(_) => (value.add(1), words - 1),
+        }
+    }
+}
+
 /// Returns the words of the image in a value, or the separate block that the value owns. The words
 /// of an object with cells, which may change, are copied to `copy`.
 ///
 /// # Safety
-/// `value` points to `words` words: a value of this crate, whose first word never changes
-/// (VALUE-1).
+/// `value` points to `words` words: a value of this crate, in which the word of the form never
+/// changes (VALUE-1).
 unsafe fn image(
     (value, words): (*const u64, usize),
     copy: &mut Vec<u64>,
@@ -54,6 +76,7 @@ unsafe fn image(
     // SAFETY: the caller promises that these are the words of a value. The words of an object with
     // cells are copied, all others never change.
     unsafe {
+        let (value, words) = behind_note(value, words);
         match Form::of(*value) {
             Form::WithCells(span) => {
                 cell_words::copy_image(value, words, span, copy);
@@ -108,6 +131,10 @@ impl<H: Host> Release for Values<H> {
     /// Takes O(objects) for a list, which has few.
     #[inline]
     fn weight(record: &Rec<H>) -> Weight {
+        if plain_image(record).is_some() {
+            let bytes = record.bytes() as i64;
+            return Weight { objects: 1, bytes };
+        }
         let mut weight = match form(record) {
             Form::Object | Form::Packed | Form::WithCells(_) => Weight {
                 objects: 1,
@@ -118,7 +145,7 @@ impl<H: Host> Release for Values<H> {
                 bytes: 0,
             },
             Form::Large => {
-                let owned = elsewhere(record.value());
+                let owned = elsewhere(content(record));
                 // SAFETY: the word of this form is followed by the address of an `Elsewhere`
                 // (VALUE-2), which the record owns; and the record is borrowed.
                 unsafe { ((*owned).weight)(owned) }
@@ -147,14 +174,77 @@ pub(crate) fn record<H: Host>(key: &[u8], built: Built<'_, H>) -> RecordBox<Valu
     RecordBox::new(key, built.words(), built.owns())
 }
 
+/// Returns a record like [`record`], which brings a dating if there is one.
+#[inline(always)]
+pub(crate) fn record_dated<H: Host>(
+    key: &[u8],
+    built: Built<'_, H>,
+    dating: Option<Dating>,
+) -> RecordBox<Values<H>> {
+    match dating {
+        None => record(key, built),
+        Some(dating) => record_with_dating(key, &built, dating),
+    }
+}
+
+#[cold]
+fn record_with_dating<H: Host>(
+    key: &[u8],
+    built: &Built<'_, H>,
+    dating: Dating,
+) -> RecordBox<Values<H>> {
+    RecordBox::in_parts(key, [&[dating.word()], built.words()], built.owns())
+}
+
 /// Returns the form of the value of a record (VALUE-1). The record is borrowed, so its resources
 /// are not released.
 #[inline]
 pub(crate) fn form<H: Host>(record: &Rec<H>) -> Form {
+    let (words, len) = content_words(record);
+    debug_assert!(len > 0);
+    // SAFETY: a value has a word of its form, which never changes.
+    Form::of(unsafe { *words })
+}
+
+/// Returns the words of the value of a record that is an image without a note, as most are.
+#[inline(always)]
+pub(crate) fn plain_image<H: Host>(record: &Rec<H>) -> Option<&[u64]> {
     let (words, len) = record.value_words();
     debug_assert!(len > 0);
-    // SAFETY: a value has at least one word, and the first one never changes.
-    Form::of(unsafe { *words })
+    // SAFETY: a value has at least one word. A note is accessed atomically only (NOTE-1), and other
+    // first words never change (VALUE-1), nor do the others of an image.
+    unsafe {
+        let first = AtomicU64::from_ptr(words.cast_mut()).load(Ordering::Relaxed);
+        begins_object(first).then(|| std::slice::from_raw_parts(words, len))
+    }
+}
+
+/// Returns the address of the words of the value of a record behind its note, and their number.
+/// Some of them change if the object has cells.
+#[inline(always)]
+pub(crate) fn content_words<H: Host>(record: &Rec<H>) -> (*const u64, usize) {
+    let (value, words) = record.value_words();
+    // SAFETY: these are the words of a value.
+    unsafe { behind_note(value, words) }
+}
+
+/// Returns the words of the value of a record behind its note. Not for objects with cells.
+#[inline(always)]
+pub(crate) fn content<H: Host>(record: &Rec<H>) -> &[u64] {
+    let (words, len) = content_words(record);
+    // SAFETY: the words belong to the value of the record, which is borrowed, and without cells
+    // they never change.
+    unsafe { std::slice::from_raw_parts(words, len) }
+}
+
+/// Returns the word of the note of a record, if it has one.
+#[inline]
+pub(crate) fn note_cell<H: Host>(record: &Rec<H>) -> Option<&AtomicU64> {
+    let (value, _) = record.value_words();
+    // SAFETY: a value has at least one word. A note is accessed atomically only (NOTE-1), and other
+    // first words never change.
+    let first = unsafe { AtomicU64::from_ptr(value.cast_mut()) };
+    note_bits(first.load(Ordering::Relaxed)).map(|_| first)
 }
 
 /// Returns the objects of a record whose value is a list.
@@ -162,5 +252,5 @@ pub(crate) fn list<H: Host>(record: &Rec<H>) -> ObjectList<'_, H> {
     debug_assert_eq!(form(record), Form::List);
     // SAFETY: the form says that the value is a list of objects that were built for host `H`
     // (VALUE-1).
-    unsafe { ObjectList::from_words(record.value()) }
+    unsafe { ObjectList::from_words(content(record)) }
 }

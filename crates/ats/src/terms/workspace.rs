@@ -2,6 +2,7 @@
 
 use crate::terms::bag::Buffers;
 use crate::terms::likelihood::Sampler;
+use crate::terms::note::Dating;
 use crate::terms::sorted_batch::SortedBatch;
 use crate::terms::unpack::UnpackBuffer;
 use ats_term::Zeros;
@@ -81,6 +82,8 @@ pub(crate) struct Room<T: HostTerm> {
     /// The number of words that the objects may still have.
     pub(crate) words_left: usize,
     pub(crate) sampler: Sampler,
+    /// The dating of the objects of an insert; `None` in a table whose objects do not expire.
+    pub(crate) dating: Option<Dating>,
 }
 
 /// Maximum capacity of the key buffer that is retained.
@@ -99,6 +102,7 @@ impl<T: HostTerm> Room<T> {
             unpacked: UnpackBuffer::new(),
             words_left: usize::MAX,
             sampler: Sampler::new(),
+            dating: None,
         }
     }
 

@@ -1,7 +1,9 @@
 //! Tests of four types of tables against a model, with terms that are often equal or nearly equal.
 
 use crate::common::model::{self, Count, Model};
-use crate::common::{ALL_TYPES, TermTable, everything, objects, on_disk, portable, same_key};
+use crate::common::{
+    ALL_TYPES, TermTable, everything, expiring, objects, on_disk, portable, same_key,
+};
 use ats::terms::{CounterOp, Error, Integer, Rival, UnpackBuffer, Workspace, Zeros};
 use ats_term::Term;
 use ats_term::arbitrary::near_term;
@@ -327,10 +329,16 @@ proptest! {
     fn tables_behave_as_lists_of_objects(
         key_position in 1usize..3,
         compressed in any::<bool>(),
+        expires in any::<bool>(),
         ops in vec(op(), 0..120),
     ) {
         for kind in ALL_TYPES {
-            run(TermTable::new(kind, key_position).compressed(compressed), key_position, &ops);
+            let table = if expires {
+                expiring(kind, key_position)
+            } else {
+                TermTable::new(kind, key_position)
+            };
+            run(table.compressed(compressed), key_position, &ops);
         }
     }
 }

@@ -26,7 +26,9 @@ use super::decided::{Decided, put};
 use super::rules::{Rules, TooMany};
 use crate::background::{self, FreeInSlices};
 use crate::terms::unpack::UnpackBuffer;
-use crate::terms::value::{Elsewhere, Rec, Values, elsewhere, form, list as list_of, value_of};
+use crate::terms::value::{
+    Elsewhere, Rec, Values, content, elsewhere, form, list as list_of, value_of,
+};
 use ats_mem::sequence::{Edit, Remains, Sequence};
 use ats_mem::{Change, RecordBox, Weight};
 use ats_store::Direction;
@@ -110,7 +112,7 @@ impl<H: Host> Large<H> {
         debug_assert_eq!(form(record), Form::Large);
         // SAFETY: `into_record` makes all values of this form for this host (VALUE-1); the large
         // bag is freed with the record, which is borrowed.
-        unsafe { &*elsewhere(record.value()).cast() }
+        unsafe { &*elsewhere(content(record)).cast() }
     }
 
     pub(super) fn into_record(self, key: &[u8]) -> RecordBox<Values<H>> {

@@ -85,7 +85,10 @@ impl<H: Host> Table<H> {
         work: &mut Room<T>,
         guard: &Guard,
     ) -> Result<bool, Error> {
-        let is_likely = self.can_have_cells() && self.overwrites.is_worth_a_look(&mut work.sampler);
+        // The object must get a new deadline in a table whose objects expire.
+        let is_likely = !self.expires
+            && self.can_have_cells()
+            && self.overwrites.is_worth_a_look(&mut work.sampler);
         if !is_likely || work.image.object().len_words() > cells::WORDS_MOST {
             return Ok(false);
         }

@@ -3,6 +3,7 @@
 use crate::terms::bag::{self, NewObject};
 use crate::terms::error::Error;
 use crate::terms::lock_budget::{SHORT_WORDS, is_long_change};
+use crate::terms::operations::lifetime::Lifetime;
 use crate::terms::table::Table;
 use crate::terms::workspace::{Room, Workspace};
 use ats_mem::Change;
@@ -58,6 +59,7 @@ impl<H: Host> Table<H> {
     /// [`Error::Busy`]; [`Error::Storage`]. A failed call changes nothing.
     pub fn insert(&self, object: H::Term<'_>, work: &mut Workspace<H>) -> Result<(), Error> {
         let work = work.lend();
+        work.dating = self.dating_of_table();
         let done = self.insert_if(object, work, ExistingKey::Accepted);
         done.map(|_| ())
     }
@@ -80,7 +82,39 @@ impl<H: Host> Table<H> {
     /// The errors of [`insert`](Table::insert).
     pub fn insert_new(&self, object: H::Term<'_>, work: &mut Workspace<H>) -> Result<bool, Error> {
         let work = work.lend();
+        work.dating = self.dating_of_table();
         self.insert_if(object, work, ExistingKey::Refused)
+    }
+
+    /// Inserts an object like [`insert`](Table::insert), or like [`insert_new`](Table::insert_new),
+    /// that is there for a time. Returns `true` if it did.
+    ///
+    /// ```
+    /// # use ats::terms::{ExistingKey, Lifetime, Table, TableType, TermHost, Ttl, Workspace};
+    /// # use ats_term::Term;
+    /// # use std::time::Duration;
+    /// let table = Table::<TermHost>::new(TableType::Set, 1).expiring(Ttl::Never)?;
+    /// # let mut work = Workspace::new();
+    /// let time = Lifetime::For(Duration::from_millis(20));
+    /// table.insert_for(&Term::from(("pear", 40)), time, ExistingKey::Accepted, &mut work)?;
+    /// std::thread::sleep(Duration::from_millis(20));
+    /// assert!(table.is_empty()?);
+    /// # Ok::<(), ats::terms::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NoTtl`] if objects of the table do not [expire](Table::expiring); the errors of
+    /// [`insert`](Table::insert).
+    pub fn insert_for(
+        &self,
+        object: H::Term<'_>,
+        lifetime: Lifetime,
+        existing: ExistingKey,
+        work: &mut Workspace<H>,
+    ) -> Result<bool, Error> {
+        let work = work.lend();
+        work.dating = Some(self.dating(lifetime)?);
+        self.insert_if(object, work, existing)
     }
 
     fn insert_if<T: HostTerm<Host = H>>(
@@ -126,7 +160,7 @@ impl<H: Host> Table<H> {
         }
         self.check_object(object)?;
         self.make_key(object.element(self.key_index), work)?;
-        let is_there = self.store(guard).get(&work.key, guard)?.is_some();
+        let is_there = self.store(guard).has_key(&work.key, guard)?;
         self.refusals.note(is_there, &work.sampler);
         work.tidy_key();
         Ok(is_there)
@@ -143,21 +177,25 @@ impl<H: Host> Table<H> {
             return Ok(true);
         }
         let Room {
-            key, image, packer, ..
+            key,
+            image,
+            packer,
+            dating,
+            ..
         } = work;
         let store = self.store(guard);
         if existing == ExistingKey::Accepted {
             // The record is made before the lock is taken, to keep the lock short.
-            let new = self.record(key, image.take(), packer);
+            let new = self.record_dated(key, image.take(), packer, *dating);
             store.put(key, new, guard)?;
             return Ok(true);
         }
         let mut made = None;
         if image.object().len_words() > SHORT_WORDS || is_long_change(0, key) {
-            if store.get(key, guard)?.is_some() {
+            if store.has_key(key, guard)? {
                 return Ok(false);
             }
-            made = Some(self.record(key, image.take(), packer));
+            made = Some(self.record_dated(key, image.take(), packer, *dating));
         }
         let mut done = true;
         store.update(key, guard, &mut |current| {
@@ -166,7 +204,9 @@ impl<H: Host> Table<H> {
                 return Change::Keep;
             }
             let made = made.take();
-            Change::Put(made.unwrap_or_else(|| self.record(key, image.take(), packer)))
+            Change::Put(
+                made.unwrap_or_else(|| self.record_dated(key, image.take(), packer, *dating)),
+            )
         })?;
         Ok(done)
     }
@@ -183,6 +223,7 @@ impl<H: Host> Table<H> {
             image,
             packer,
             bag,
+            dating,
             ..
         } = work;
         if let Some((records, bags)) = self.store(&guard).bags() {
@@ -214,7 +255,12 @@ impl<H: Host> Table<H> {
             }
             // SAFETY: this closure is the decision of `update_bag`, gets `current` from it, and
             // returns the result (LARGE-1).
-            unsafe { (self.bag_rules(store.is_read())).insert(key, current, &mut object, bag) }
+            let (change, leftovers) =
+                unsafe { (self.bag_rules(store.is_read())).insert(key, current, &mut object, bag) };
+            match *dating {
+                None => (change, leftovers),
+                Some(dating) => (dating.of_change(change), leftovers),
+            }
         })?;
         if !is_quick {
             drop(guard);
@@ -245,9 +291,13 @@ impl<H: Host> Table<H> {
             return self.put_in_bag(work, existing, ats_sync::pin());
         }
         let Room {
-            key, image, packer, ..
+            key,
+            image,
+            packer,
+            dating,
+            ..
         } = work;
-        let mut new = Some(self.record(key, image.take(), packer));
+        let mut new = Some(self.record_dated(key, image.take(), packer, *dating));
         let guard = ats_sync::pin();
         self.store(&guard)
             .update(key, &guard, &mut |current| match current {

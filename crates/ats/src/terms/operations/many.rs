@@ -2,12 +2,14 @@
 
 use crate::terms::bag::{Buffers, Rules, is_quick};
 use crate::terms::error::Error;
+use crate::terms::note::Dating;
 use crate::terms::operations::insert::{Encoded, ExistingKey, PINNED_WORDS};
+use crate::terms::operations::lifetime::Lifetime;
 use crate::terms::sorted_batch::{One, SortedBatch};
 use crate::terms::store::bytes::ByteStore;
 use crate::terms::table::Table;
 use crate::terms::unpack::UnpackBuffer;
-use crate::terms::value::{Rec, Values};
+use crate::terms::value::{Rec, Values, content};
 use crate::terms::workspace::{Room, Workspace};
 use ats_mem::{Change, RecordBox};
 use ats_store::{Bags, BatchPlan};
@@ -47,6 +49,7 @@ impl<H: Host> Table<H> {
         work: &mut Workspace<H>,
     ) -> Result<(), Error> {
         let work = work.lend();
+        work.dating = self.dating_of_table();
         self.insert_many_if(objects, work, ExistingKey::Accepted)
             .map(|_| ())
     }
@@ -62,7 +65,26 @@ impl<H: Host> Table<H> {
         work: &mut Workspace<H>,
     ) -> Result<bool, Error> {
         let work = work.lend();
+        work.dating = self.dating_of_table();
         self.insert_many_if(objects, work, ExistingKey::Refused)
+    }
+
+    /// Inserts all objects like [`insert_many`](Table::insert_many), or like
+    /// [`insert_many_new`](Table::insert_many_new), for a time. Returns `true` if it did.
+    ///
+    /// # Errors
+    /// [`Error::NoTtl`] if objects of the table do not [expire](Table::expiring); the errors of
+    /// [`insert`](Table::insert).
+    pub fn insert_many_for<'t>(
+        &self,
+        objects: impl Iterator<Item = H::Term<'t>>,
+        lifetime: Lifetime,
+        existing: ExistingKey,
+        work: &mut Workspace<H>,
+    ) -> Result<bool, Error> {
+        let work = work.lend();
+        work.dating = Some(self.dating(lifetime)?);
+        self.insert_many_if(objects, work, existing)
     }
 
     fn insert_many_if<T: HostTerm<Host = H>>(
@@ -76,7 +98,7 @@ impl<H: Host> Table<H> {
         let limit = work.words_left;
         let prepared = self.prepare(terms, &mut many, work);
         work.limit(limit);
-        let done = prepared.and_then(|()| self.write_many(&mut many, &mut work.bag, existing));
+        let done = prepared.and_then(|()| self.write_many(&mut many, work, existing));
         // Objects that were not written own resources.
         many.clear();
         work.many = many;
@@ -117,7 +139,14 @@ impl<H: Host> Table<H> {
 
     /// Returns a record of the encoded object, with its key.
     fn record_of<T: HostTerm<Host = H>>(&self, work: &mut Room<T>) -> RecordBox<Values<H>> {
-        self.record(&work.key, work.image.take(), &mut work.packer)
+        let Room {
+            key,
+            image,
+            packer,
+            dating,
+            ..
+        } = work;
+        self.record_dated(key, image.take(), packer, *dating)
     }
 
     /// Inserts the encoded object into a bag while only its key is held, because the change takes
@@ -131,13 +160,13 @@ impl<H: Host> Table<H> {
         let mut many = SortedBatch::new();
         many.push(self.record_of(work));
         many.sort();
-        self.write_many(&mut many, &mut work.bag, existing)
+        self.write_many(&mut many, work, existing)
     }
 
-    fn write_many(
+    fn write_many<T: HostTerm<Host = H>>(
         &self,
         many: &mut SortedBatch<H>,
-        buffers: &mut Buffers<H>,
+        work: &mut Room<T>,
         existing: ExistingKey,
     ) -> Result<bool, Error> {
         let is_long = many.objects.len() > PIECE;
@@ -170,7 +199,8 @@ impl<H: Host> Table<H> {
             keys,
             objects,
             groups,
-            buffers,
+            dating: work.dating,
+            buffers: &mut work.bag,
             existing,
         };
         if is_long {
@@ -214,6 +244,7 @@ struct Writing<'a, H: Host> {
     objects: &'a mut [One<H>],
     groups: &'a [Range<usize>],
     buffers: &'a mut Buffers<H>,
+    dating: Option<Dating>,
     existing: ExistingKey,
 }
 
@@ -250,12 +281,15 @@ impl<H: Host> BatchPlan<Rec<H>, RecordBox<Values<H>>> for Writing<'_, H> {
         let added = added.map(|record| single(record));
         // The change can be undone, so it takes over no nodes of the old version.
         let (change, _) = (self.rules).insert_many(self.keys[index], current, added, self.buffers);
-        change
+        match self.dating {
+            None => change,
+            Some(dating) => dating.of_change(change),
+        }
     }
 }
 
 /// Returns the only object of a newly made record, for a table of any type.
 fn single<H: Host>(record: &Rec<H>) -> Stored<'_, H> {
     // SAFETY: the words were built for this host, and the record keeps their resources.
-    unsafe { Stored::from_words(record.value()) }
+    unsafe { Stored::from_words(content(record)) }
 }

@@ -130,6 +130,12 @@ pub(crate) trait TableRecords<H: Host>: Send + Sync {
         self.get(key, guard)
     }
 
+    /// Returns `true` if there is a record of a key, without the effects that reading it has.
+    #[inline]
+    fn has_key(&self, key: &[u8], guard: &Guard) -> Result<bool, Error> {
+        Ok(self.get(key, guard)?.is_some())
+    }
+
     /// Hints that a call for this key will follow.
     #[inline]
     fn prefetch(&self, key: &[u8]) {

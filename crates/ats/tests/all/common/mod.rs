@@ -6,11 +6,12 @@ mod on_disk;
 
 pub(crate) use on_disk::{Directory, on_disk};
 
-use ats::terms::{BTreeStore, Error, Store, Table, TableType, TermCodec, TermHost, Workspace};
+use ats::terms::{BTreeStore, Error, Store, Table, TableType, TermCodec, TermHost, Ttl, Workspace};
 use ats_term::{Term, Zeros};
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Duration;
 
 pub(crate) type TermTable = Table<TermHost>;
 
@@ -39,12 +40,20 @@ pub(crate) fn portable(kind: TableType, key_position: usize) -> TermTable {
     on_store(BTreeStore::new(), kind, key_position)
 }
 
-/// Returns a table for a round of a test of histories: some are compressed, and some are on a store
-/// of bytes, in memory or on disk.
+/// Returns a table whose objects expire, after the test.
+pub(crate) fn expiring(kind: TableType, key_position: usize) -> TermTable {
+    let table = TermTable::new(kind, key_position);
+    let ttl = Ttl::Written(Duration::from_secs(3600));
+    table.expiring(ttl).expect("it is in memory")
+}
+
+/// Returns a table for a round of a test of histories: some are compressed, some have objects that
+/// expire, and some are on a store of bytes, in memory or on disk.
 pub(crate) fn of_round(kind: TableType, round: u64) -> TermTable {
     match round % 8 {
         1 => portable(kind, 1),
         5 => on_disk(kind, 1),
+        2 | 7 => expiring(kind, 1).compressed(round % 16 == 7),
         remainder => TermTable::new(kind, 1).compressed(remainder % 4 == 3),
     }
 }

@@ -1,0 +1,178 @@
+//! The note of a record: the deadline at which its objects expire.
+//!
+//! The value of a record in a table whose objects [expire](crate::terms::Ttl) begins with a note. A
+//! new record may bring a [`Dating`] in its place, which the
+//! [store](crate::terms::store::expiring) replaces by a deadline when it publishes the record.
+//!
+//! ```text
+//!  note    15 bits: token | 1 bit: fixed | 40 bits: deadline
+//!  dating  duration | 2 bits: kind
+//! ```
+//!
+//! # Invariants
+//! - NOTE-1. A published record of a store whose objects expire has a note. A note is accessed
+//!   atomically only. Its bits may change; that it is a note does not.
+
+use crate::terms::value::{Rec, Values, note_cell};
+use ats_mem::{Change, RecordBox};
+use ats_sync::count::atomic::Ordering;
+use ats_term::image::{Host, note_bits, note_word};
+
+const TIME_BITS: u32 = 40;
+const FIXED: usize = 1 << TIME_BITS;
+const TOKEN_SHIFT: u32 = TIME_BITS + 1;
+const TOKEN_MASK: u16 = (1 << (u64::BITS - 8 - TOKEN_SHIFT)) - 1;
+
+/// The deadline of objects that do not expire, and the longest duration, in milliseconds.
+pub(crate) const NEVER: u64 = (1 << TIME_BITS) - 1;
+
+/// The deadline of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Note {
+    /// The [time](crate::terms::store::expiring) at which the objects expire, in milliseconds.
+    pub(crate) deadline: u64,
+    /// `true` if reading the objects does not put the deadline off.
+    pub(crate) is_fixed: bool,
+    /// A number that the entry of the record in the list of deadlines has, too.
+    pub(crate) token: u16,
+}
+
+impl Note {
+    /// Returns the note of a record, if it has one.
+    #[inline]
+    pub(crate) fn of<H: Host>(record: &Rec<H>) -> Option<Self> {
+        let word = note_cell(record)?.load(Ordering::Relaxed);
+        note_bits(word).map(|bits| Note {
+            deadline: bits as u64 & NEVER,
+            is_fixed: bits & FIXED != 0,
+            token: (bits >> TOKEN_SHIFT) as u16,
+        })
+    }
+
+    fn word(self) -> u64 {
+        let fixed = if self.is_fixed { FIXED } else { 0 };
+        let token = usize::from(self.token & TOKEN_MASK) << TOKEN_SHIFT;
+        note_word(self.deadline.min(NEVER) as usize | fixed | token)
+    }
+
+    /// Returns the token that follows on this one.
+    pub(crate) fn next_token(token: u16) -> u16 {
+        token.wrapping_add(1) & TOKEN_MASK
+    }
+
+    /// Sets the note of a record that has one. Other threads may read it meanwhile.
+    pub(crate) fn set<H: Host>(self, record: &Rec<H>) {
+        if let Some(cell) = note_cell(record) {
+            cell.store(self.word(), Ordering::Relaxed);
+        }
+    }
+
+    /// Replaces this note by another one, unless another thread has changed it meanwhile.
+    pub(crate) fn exchange<H: Host>(self, new: Note, record: &Rec<H>) {
+        if let Some(cell) = note_cell(record) {
+            let (old, new) = (self.word(), new.word());
+            let _ = cell.compare_exchange(old, new, Ordering::Relaxed, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns a new record with this note in the place of its [`Dating`], if it has one.
+    pub(crate) fn put_before<H: Host>(self, record: RecordBox<Values<H>>) -> RecordBox<Values<H>> {
+        if note_cell(&record).is_none() {
+            return record.behind(self.word());
+        }
+        self.set(&record);
+        record
+    }
+}
+
+/// The way in which a new record gets its deadline. Without one, it keeps the deadline of the
+/// objects that it replaces, or gets that of the table if there are none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dating {
+    /// The option of the table.
+    OfTable,
+    /// The deadline of the objects that are replaced.
+    Kept,
+    /// A time that begins with the change, in milliseconds.
+    After(u64),
+}
+
+impl Dating {
+    /// Returns the dating of a new record, if it brings one.
+    pub(crate) fn of<H: Host>(record: &RecordBox<Values<H>>) -> Option<Self> {
+        let word = note_cell(record)?.load(Ordering::Relaxed);
+        let bits = note_bits(word)?;
+        Some(match bits & 3 {
+            0 => Dating::OfTable,
+            1 => Dating::Kept,
+            _ => Dating::After(bits as u64 >> 2),
+        })
+    }
+
+    /// Returns the change of a key in which a new record brings this dating.
+    pub(crate) fn of_change<H: Host>(self, change: Change<Values<H>>) -> Change<Values<H>> {
+        match change {
+            Change::Put(record) if note_cell(&record).is_none() => {
+                Change::Put(record.behind(self.word()))
+            }
+            change => change,
+        }
+    }
+
+    /// Returns the first word of the value of a new record.
+    pub(crate) fn word(self) -> u64 {
+        note_word(match self {
+            Dating::OfTable => 0,
+            Dating::Kept => 1,
+            Dating::After(time) => (time.min(NEVER) as usize) << 2 | 2,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ats_term::image::TermHost;
+
+    fn made(first: u64) -> RecordBox<Values<TermHost>> {
+        RecordBox::new(b"key", &[first, ats_term::image::LARGE_WORD], false)
+    }
+
+    #[test]
+    fn notes_and_datings_are_read_as_they_were_written() {
+        for deadline in [0, 1, NEVER - 1, NEVER] {
+            for (is_fixed, token) in [(false, 0), (true, TOKEN_MASK)] {
+                let note = Note {
+                    deadline,
+                    is_fixed,
+                    token,
+                };
+                assert_eq!(Note::of(&made(note.word())), Some(note));
+                let dated = note.put_before(made(Dating::Kept.word()));
+                assert_eq!(Note::of(&dated), Some(note));
+            }
+            let dating = Dating::After(deadline);
+            assert_eq!(Dating::of(&made(dating.word())), Some(dating));
+        }
+        assert_eq!(
+            Dating::of(&made(Dating::OfTable.word())),
+            Some(Dating::OfTable)
+        );
+        assert_eq!(Note::next_token(TOKEN_MASK), 0);
+    }
+
+    #[test]
+    fn a_note_is_put_before_any_value() {
+        let note = Note {
+            deadline: 7,
+            is_fixed: true,
+            token: 3,
+        };
+        for value in [&[ats_term::image::LARGE_WORD, 1][..], &[u64::MAX; 20]] {
+            let record = RecordBox::<Values<TermHost>>::new(b"a key", value, false);
+            let dated = note.put_before(record);
+            assert_eq!((dated.key(), Note::of(&dated)), (&b"a key"[..], Some(note)));
+            assert_eq!(crate::terms::value::content(&dated), value);
+        }
+    }
+}

@@ -1,0 +1,658 @@
+//! Records that expire: a store in memory, and the deadlines of its records.
+//!
+//! Each record has a [note](crate::terms::note) with its deadline. A reader that finds a record
+//! past its deadline finds none, and so does a writer, under the lock of the key: an object is gone
+//! at its deadline for everybody. The record itself is removed soon after, in slices: by the
+//! background thread, by callers that count objects, and by queries of a moment before they begin.
+//! So the records of a moment are those that had not expired at its begin, and the queries need not
+//! look at deadlines.
+//!
+//! The deadline of a record is set when the record is published, under the lock of its key, and
+//! changes only there; reading an object that expires when it is *idle* puts it off without a lock,
+//! at most sixteen times in the interval.
+//!
+//! The deadlines are in a [list](deadlines), which costs a key and 14 bytes for each object that
+//! expires, and is tidied when most of its entries are stale.
+//!
+//! The objects of a key of a bag have one deadline.
+//!
+//! # Invariants
+//! - EXPIRING-1. All records have a note.
+//! - EXPIRING-2. If a record has a deadline, the list has an entry for it that has its token and is
+//!   due at the deadline or before it, unless a thread that holds `sweeping` has taken the entry.
+//!   Such a thread then removes the record, or adds an entry.
+
+mod clock;
+mod deadlines;
+
+use super::records::{Decide, TableRecords, Visit, Walked};
+use crate::terms::error::Error;
+use crate::terms::note::{Dating, NEVER, Note};
+use crate::terms::value::{Rec, Values};
+use ats_mem::read_points::{Query, ReadPoints};
+use ats_mem::{BatchPlan, Busy, Change, ReadPoint, RecordBox, Totals, Upkeep, Walk, When};
+use ats_store::{End, SlotAnswer};
+use ats_sync::{Guard, ShardedCounter};
+use ats_term::image::Host;
+use deadlines::{Deadlines, Due};
+use std::ops::ControlFlow;
+#[cfg(feature = "forcing")]
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
+use std::time::Duration;
+
+/// The number of entries that are handled while `sweeping` is locked.
+const SWEPT_AT_ONCE: usize = 64;
+/// The number of records that a caller removes that must not work for long.
+const SWEPT_BY_CALLER: usize = 1024;
+/// A list with this many entries more than twice the number of records is tidied.
+const SPARE_ENTRIES: usize = 4096;
+/// Divisor of the interval of an idle object: reading puts the deadline off if this part of the
+/// interval has passed.
+const IDLE_PART: u64 = 16;
+
+/// Milliseconds by which the clock of all tables is ahead, for tests.
+#[cfg(feature = "forcing")]
+static AHEAD: AtomicU64 = AtomicU64::new(0);
+
+/// Puts the clock by which objects expire ahead, for tests, in all tables of the process.
+#[cfg(feature = "forcing")]
+pub fn advance_clock(time: Duration) {
+    AHEAD.fetch_add(milliseconds(time), Ordering::Relaxed);
+}
+
+/// The time after which the objects of a table expire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ttl {
+    /// The time since the object was written.
+    Written(Duration),
+    /// The time since the object was written or read by its key.
+    Idle(Duration),
+    /// Infinite: objects expire only if they are written with a time of their own.
+    Never,
+}
+
+/// The time that is left to the objects of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeLeft {
+    /// A time, in whole milliseconds.
+    Time(Duration),
+    /// No end.
+    Forever,
+}
+
+/// Returns a duration in milliseconds, rounded up, from 1 to [`NEVER`].
+pub(crate) fn milliseconds(time: Duration) -> u64 {
+    let ms = time.as_nanos().div_ceil(1_000_000);
+    u64::try_from(ms).unwrap_or(NEVER).clamp(1, NEVER)
+}
+
+impl Ttl {
+    fn milliseconds(self) -> u64 {
+        match self {
+            Ttl::Written(time) | Ttl::Idle(time) => milliseconds(time),
+            Ttl::Never => NEVER,
+        }
+    }
+}
+
+/// The owner of a store, who removes its expired records now and then.
+pub(crate) trait OnFirstDeadline: Send + Sync {
+    /// Begins with that: there is a deadline.
+    fn has_deadline(self: Arc<Self>);
+}
+
+/// A store whose records expire. See the [module](self).
+pub(crate) struct Expiring<S> {
+    records: S,
+    ttl: Ttl,
+    /// The time of the table in milliseconds.
+    interval: u64,
+    deadlines: Deadlines,
+    /// The token of the newest entry.
+    token: AtomicU16,
+    /// Held by the thread that removes expired records.
+    sweeping: Mutex<()>,
+    expired: ShardedCounter,
+    owner: OnceLock<Weak<dyn OnFirstDeadline>>,
+}
+
+impl<S> Expiring<S> {
+    /// Returns a store of these records, which are empty.
+    pub(crate) fn new(records: S, ttl: Ttl) -> Self {
+        Expiring {
+            records,
+            ttl,
+            interval: ttl.milliseconds(),
+            deadlines: Deadlines::new(),
+            token: AtomicU16::new(0),
+            sweeping: Mutex::new(()),
+            expired: ShardedCounter::new(),
+            owner: OnceLock::new(),
+        }
+    }
+
+    /// Returns the store without deadlines.
+    pub(crate) fn records(&self) -> &S {
+        &self.records
+    }
+
+    /// Returns the store without deadlines.
+    pub(crate) fn records_mut(&mut self) -> &mut S {
+        &mut self.records
+    }
+
+    /// Returns the time of the table.
+    pub(crate) fn ttl(&self) -> Ttl {
+        self.ttl
+    }
+
+    /// Sets the owner, once.
+    pub(crate) fn set_owner(&self, owner: Weak<dyn OnFirstDeadline>) {
+        let _ = self.owner.set(owner);
+    }
+
+    /// Returns the number of records that have expired and were removed.
+    pub(crate) fn expired(&self) -> u64 {
+        u64::try_from(self.expired.sum()).unwrap_or(0)
+    }
+
+    /// Returns the approximate bytes of memory of the deadlines.
+    fn bytes_of_deadlines(&self) -> usize {
+        self.deadlines.bytes()
+    }
+
+    /// Returns `true` if a record has not expired.
+    #[inline]
+    fn is_alive<H: Host>(record: &Rec<H>) -> bool {
+        match Note::of(record) {
+            Some(note) if note.deadline != NEVER => note.deadline > clock::now(),
+            _ => true,
+        }
+    }
+
+    /// Returns `true` if a record that is read by its key has not expired, and puts its deadline
+    /// off if that is due.
+    #[inline]
+    fn read<H: Host>(&self, record: &Rec<H>) -> bool {
+        let Some(note) = Note::of(record).filter(|note| note.deadline != NEVER) else {
+            return true;
+        };
+        let now = clock::now();
+        if note.deadline <= now {
+            return false;
+        }
+        if matches!(self.ttl, Ttl::Idle(_)) && !note.is_fixed {
+            let passed = (now + self.interval).saturating_sub(note.deadline);
+            if passed > self.interval / IDLE_PART {
+                let deadline = (now + self.interval).min(NEVER);
+                note.exchange(Note { deadline, ..note }, record);
+            }
+        }
+        true
+    }
+
+    /// Adds an entry for a record with a deadline. Returns its token.
+    fn enter(&self, key: &[u8], deadline: u64, now: u64) -> u16 {
+        let last = self.token.load(Ordering::Relaxed);
+        // Two threads may take the same token, at worst for records of the same key.
+        let token = Note::next_token(last);
+        self.token.store(token, Ordering::Relaxed);
+        self.enter_again(key, token, deadline, now);
+        token
+    }
+
+    fn enter_again(&self, key: &[u8], token: u16, deadline: u64, now: u64) {
+        let is_first = self.deadlines.push(key, token, deadline, now);
+        if is_first && let Some(owner) = self.owner.get().and_then(Weak::upgrade) {
+            owner.has_deadline();
+        }
+    }
+
+    /// Returns the note of a record that is to replace `old`. The key is locked.
+    fn note_for<H: Host>(&self, key: &[u8], dating: Dating, old: Option<&Rec<H>>) -> Note {
+        let now = clock::now();
+        let after = |time: u64| {
+            if time == NEVER {
+                NEVER
+            } else {
+                (now + time).min(NEVER - 1)
+            }
+        };
+        let old = old.and_then(Note::of);
+        let alive = old.filter(|note| note.deadline > now);
+        let of_table = (after(self.interval), false);
+        let (deadline, is_fixed) = match (dating, alive) {
+            (Dating::After(time), _) => (after(time), true),
+            (Dating::Kept, Some(old)) if old.is_fixed || !matches!(self.ttl, Ttl::Idle(_)) => {
+                (old.deadline, old.is_fixed)
+            }
+            (Dating::Kept | Dating::OfTable, _) => of_table,
+        };
+        let token = match old {
+            // The entry of the old record is due early enough.
+            Some(old) if old.deadline <= deadline && old.deadline != NEVER => old.token,
+            _ if deadline == NEVER => 0,
+            _ => self.enter(key, deadline, now),
+        };
+        Note {
+            deadline,
+            is_fixed,
+            token,
+        }
+    }
+
+    /// Returns the change of a key that has the record `old`, as a decision has made it.
+    fn dated<H: Host>(
+        &self,
+        key: &[u8],
+        old: Option<&Rec<H>>,
+        change: Change<Values<H>>,
+    ) -> Change<Values<H>> {
+        match change {
+            Change::Put(record) => {
+                let dating = Dating::of(&record).unwrap_or(Dating::Kept);
+                let note = self.note_for(key, dating, old);
+                Change::Put(note.put_before(record))
+            }
+            change => change,
+        }
+    }
+}
+
+impl<S> Expiring<S> {
+    /// Locks the removal of expired records.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if another thread has locked it, and the calling thread must not wait.
+    fn lock(&self) -> Result<MutexGuard<'_, ()>, Error> {
+        match self.sweeping.try_lock() {
+            Ok(locked) => Ok(locked),
+            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) if !ats_sync::lock::may_wait() => Err(Error::Busy),
+            Err(TryLockError::WouldBlock) => {
+                Ok(self.sweeping.lock().unwrap_or_else(PoisonError::into_inner))
+            }
+        }
+    }
+
+    /// Handles some entries that are due. Returns their number.
+    fn sweep_some<H: Host>(&self, now: u64, guard: &Guard) -> Result<usize, Error>
+    where
+        S: TableRecords<H>,
+    {
+        let _sweeping = self.lock()?;
+        if !self.deadlines.is_due(now) {
+            return Ok(0);
+        }
+        let taken = self.deadlines.take(now, SWEPT_AT_ONCE);
+        let mut result = Ok(taken.len());
+        for entry in &taken {
+            let done = if result.is_err() {
+                Err(Error::Busy)
+            } else {
+                self.sweep(entry, now, guard)
+            };
+            if let Err(error) = done {
+                // The entry is due at once again.
+                self.enter_again(&entry.key, entry.token, entry.deadline.min(now), now);
+                result = Err(error);
+            }
+        }
+        result
+    }
+
+    /// Removes the record of an entry, if it has expired.
+    fn sweep<H: Host>(&self, entry: &Due, now: u64, guard: &Guard) -> Result<(), Error>
+    where
+        S: TableRecords<H>,
+    {
+        if entry.deadline > now {
+            self.enter_again(&entry.key, entry.token, entry.deadline, now);
+            return Ok(());
+        }
+        let mut left = None;
+        let mut is_removed = false;
+        self.records
+            .update_by(&entry.key, None, guard, &mut |current| {
+                let note = current.and_then(Note::of);
+                left = note.filter(|note| note.token == entry.token && note.deadline != NEVER);
+                is_removed = left.is_some_and(|note| note.deadline <= now);
+                if is_removed {
+                    Change::Remove
+                } else {
+                    Change::Keep
+                }
+            })?;
+        match left {
+            Some(_) if is_removed => self.expired.add(1),
+            // The record was written, or read, again.
+            Some(note) => self.enter_again(&entry.key, entry.token, note.deadline, now),
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Removes all records that have expired.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if the calling thread must not work for that long.
+    fn sweep_all<H: Host>(&self, guard: &Guard) -> Result<(), Error>
+    where
+        S: TableRecords<H>,
+    {
+        let now = clock::now();
+        let mut swept = 0;
+        loop {
+            // Another thread may have taken entries.
+            let some = self.sweep_some(now, guard)?;
+            if some == 0 {
+                return Ok(());
+            }
+            swept += some;
+            if swept > SWEPT_BY_CALLER && !ats_sync::lock::may_wait() {
+                return Err(Error::Busy);
+            }
+        }
+    }
+
+    /// Removes up to about `budget` records that have expired. Returns `true` if none is left.
+    pub(crate) fn sweep_slice<H: Host>(&self, budget: usize) -> bool
+    where
+        S: TableRecords<H>,
+    {
+        let now = clock::now();
+        let mut swept = 0;
+        while self.deadlines.is_due(now) {
+            if swept > budget {
+                return false;
+            }
+            // A key that is held is tried again.
+            match self.sweep_some(now, &ats_sync::pin()) {
+                Ok(some) => swept += some,
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+
+    /// Removes stale entries from the list of deadlines if there are many. Returns `true` if the
+    /// list is empty.
+    pub(crate) fn tidy_deadlines<H: Host>(&self) -> bool
+    where
+        S: TableRecords<H>,
+    {
+        let records = self.records.about_len().unwrap_or(0);
+        if self.deadlines.len() > 2 * records + SPARE_ENTRIES {
+            let mut place = Some((0, 0));
+            while let Some(from) = place {
+                let Ok(_sweeping) = self.lock() else { break };
+                place = self.deadlines.tidy_slot(from, |entry| {
+                    // The record of a batch that is being written cannot be seen yet. Its key is
+                    // held, which is an error here.
+                    let (guard, mut is_current) = (ats_sync::pin(), true);
+                    let looked = self
+                        .records
+                        .update_by(&entry.key, None, &guard, &mut |current| {
+                            let note = current.and_then(Note::of);
+                            is_current = note.is_some_and(|note| note.token == entry.token);
+                            Change::Keep
+                        });
+                    is_current || looked.is_err()
+                });
+            }
+        }
+        self.deadlines.len() == 0
+    }
+
+    /// Returns the time that is left to the objects of a key; `None` if there are none.
+    pub(crate) fn time_left<H: Host>(
+        &self,
+        key: &[u8],
+        guard: &Guard,
+    ) -> Result<Option<TimeLeft>, Error>
+    where
+        S: TableRecords<H>,
+    {
+        let note = self.records.get(key, guard)?.and_then(Note::of);
+        let now = clock::now();
+        let alive = note.filter(|note| note.deadline > now);
+        Ok(alive.map(|note| match note.deadline {
+            NEVER => TimeLeft::Forever,
+            deadline => TimeLeft::Time(Duration::from_millis(deadline - now)),
+        }))
+    }
+
+    /// Sets the deadline of the objects of a key. Returns `true` if there are some.
+    pub(crate) fn touch<H: Host>(
+        &self,
+        key: &[u8],
+        dating: Dating,
+        guard: &Guard,
+    ) -> Result<bool, Error>
+    where
+        S: TableRecords<H>,
+    {
+        let mut is_there = false;
+        self.records.update_by(key, None, guard, &mut |current| {
+            if let Some(current) = current.filter(|current| Self::is_alive(current)) {
+                is_there = true;
+                self.note_for(key, dating, Some(current)).set(current);
+            }
+            Change::Keep
+        })?;
+        Ok(is_there)
+    }
+}
+
+/// A plan that does not see expired records, and whose new records get deadlines.
+struct Dated<'a, 'k, H: Host, S> {
+    store: &'a Expiring<S>,
+    keys: &'a [&'k [u8]],
+    plan: &'a mut dyn BatchPlan<Values<H>>,
+}
+
+impl<H: Host, S> ats_store::BatchPlan<Rec<H>, RecordBox<Values<H>>> for Dated<'_, '_, H, S> {
+    fn decide(&mut self, index: usize, current: Option<&Rec<H>>) -> Change<Values<H>> {
+        let alive = current.filter(|current| Expiring::<S>::is_alive(current));
+        let change = self.plan.decide(index, alive);
+        self.store.dated(self.keys[index], current, change)
+    }
+
+    fn build(&mut self, index: usize, current: Option<&Rec<H>>) -> Change<Values<H>> {
+        let alive = current.filter(|current| Expiring::<S>::is_alive(current));
+        let change = self.plan.build(index, alive);
+        self.store.dated(self.keys[index], current, change)
+    }
+}
+
+impl<H: Host, S: TableRecords<H>> TableRecords<H> for Expiring<S> {
+    fn is_ordered(&self) -> bool {
+        self.records.is_ordered()
+    }
+
+    fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<&'g Rec<H>>, Error> {
+        let found = self.records.get(key, guard)?;
+        Ok(found.filter(|record| self.read(record)))
+    }
+
+    fn get_again<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<&'g Rec<H>>, Error> {
+        let found = self.records.get_again(key, guard)?;
+        Ok(found.filter(|record| self.read(record)))
+    }
+
+    fn has_key(&self, key: &[u8], guard: &Guard) -> Result<bool, Error> {
+        let found = self.records.get(key, guard)?;
+        Ok(found.is_some_and(|record| Self::is_alive(record)))
+    }
+
+    fn get_at<'g>(
+        &'g self,
+        key: &[u8],
+        when: When,
+        guard: &'g Guard,
+    ) -> Result<Option<&'g Rec<H>>, Error> {
+        let found = self.records.get_at(key, when, guard)?;
+        Ok(found.filter(|record| !when.is_now() || Self::is_alive(record)))
+    }
+
+    fn walk<'g>(
+        &'g self,
+        walk: Walk<'_>,
+        guard: &'g Guard,
+        visit: &mut Visit<'_, 'g, H>,
+        pause: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Result<Walked, Error> {
+        if !walk.when.is_now() {
+            return self.records.walk(walk, guard, visit, pause);
+        }
+        let mut visit = |record: &'g Rec<H>| {
+            if Self::is_alive(record) {
+                visit(record)
+            } else {
+                ControlFlow::Continue(())
+            }
+        };
+        self.records.walk(walk, guard, &mut visit, pause)
+    }
+
+    fn update_by<'g>(
+        &'g self,
+        key: &[u8],
+        by: Option<Query>,
+        guard: &'g Guard,
+        decide: &mut Decide<'_, 'g, H>,
+    ) -> Result<(), Error> {
+        self.records.update_by(key, by, guard, &mut |current| {
+            let change = decide(current.filter(|current| Self::is_alive(current)));
+            self.dated(key, current, change)
+        })
+    }
+
+    fn update_alone<'g>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+        decide: &mut Decide<'_, 'g, H>,
+    ) -> Result<(), Error> {
+        self.records.update_alone(key, guard, &mut |current| {
+            let change = decide(current.filter(|current| Self::is_alive(current)));
+            self.dated(key, current, change)
+        })
+    }
+
+    fn update_batch(
+        &self,
+        keys: &[&[u8]],
+        guard: Option<&Guard>,
+        plan: &mut dyn BatchPlan<Values<H>>,
+    ) -> Result<bool, Error> {
+        let store = self;
+        let mut dated = Dated { store, keys, plan };
+        self.records.update_batch(keys, guard, &mut dated)
+    }
+
+    fn update_end<'g>(
+        &'g self,
+        end: End,
+        guard: &'g Guard,
+        decide: &mut Decide<'_, 'g, H>,
+    ) -> Result<(), Error> {
+        loop {
+            let mut has_expired = false;
+            self.records.update_end(end, guard, &mut |current| {
+                has_expired = current.is_some_and(|current| !Self::is_alive(current));
+                if has_expired {
+                    self.expired.add(1);
+                    return Change::Remove;
+                }
+                let change = decide(current);
+                match current {
+                    Some(record) => self.dated(record.key(), current, change),
+                    None => change,
+                }
+            })?;
+            if !has_expired {
+                return Ok(());
+            }
+        }
+    }
+
+    fn objects(&self) -> Result<usize, Error> {
+        self.sweep_all(&ats_sync::pin())?;
+        self.records.objects()
+    }
+
+    fn about_bytes(&self) -> usize {
+        self.records.about_bytes() + self.bytes_of_deadlines()
+    }
+
+    fn about_len(&self) -> Option<usize> {
+        self.records.about_len()
+    }
+
+    fn prefetch(&self, key: &[u8]) {
+        self.records.prefetch(key);
+    }
+
+    fn prefetch_records(&self, keys: &[&[u8]], guard: &Guard) {
+        self.records.prefetch_records(keys, guard);
+    }
+
+    fn slot<'g>(
+        &'g self,
+        index: usize,
+        guard: &'g Guard,
+        visit: &mut dyn FnMut(&'g Rec<H>),
+    ) -> Result<SlotAnswer, Error> {
+        if self.is_ordered() {
+            // A slot is the record of that rank.
+            self.sweep_all(guard)?;
+        }
+        self.records.slot(index, guard, &mut |record| {
+            if Self::is_alive(record) {
+                visit(record);
+            }
+        })
+    }
+
+    fn totals(&self) -> Result<Option<Totals>, Error> {
+        self.sweep_all(&ats_sync::pin())?;
+        let totals = self.records.totals()?;
+        let bytes = self.bytes_of_deadlines() as i64;
+        Ok(totals.map(|totals| Totals {
+            structure: totals.structure + bytes,
+            ..totals
+        }))
+    }
+
+    fn read_points(&self) -> Option<&ReadPoints<Values<H>>> {
+        self.records.read_points()
+    }
+
+    fn begin(
+        &self,
+        prepare: &mut dyn FnMut() -> Result<bool, Busy>,
+    ) -> Result<Option<ReadPoint>, Error> {
+        self.sweep_all(&ats_sync::pin())?;
+        self.records.begin(prepare)
+    }
+
+    fn fix(&self) {
+        self.records.fix();
+    }
+
+    fn unfix(&self) {
+        self.records.unfix();
+    }
+
+    fn upkeep(&self, work: Upkeep, budget: usize, guard: &Guard) -> bool {
+        self.records.upkeep(work, budget, guard)
+    }
+
+    #[cfg(feature = "forcing")]
+    fn force_adaptation(&self, splits: u32, joins: u32) {
+        self.records.force_adaptation(splits, joins);
+    }
+}
