@@ -9,6 +9,7 @@
 //! | [`latch`] | a few words that change together, which readers copy without waiting |
 //! | [`count`] | the cost of operations for other processors, in an instrumented build |
 //! | [`counter`] | a counter that many threads change without sharing a cache line |
+//! | [`clock`] | the time by which deadlines are told |
 //! | [`cache_padded`] | a value alone on its cache lines |
 //! | [`thread`] | background threads, on all processors |
 //!
@@ -20,6 +21,7 @@
 pub mod backoff;
 pub mod cache_padded;
 pub mod census;
+pub mod clock;
 pub mod count;
 pub mod counter;
 pub mod epoch;

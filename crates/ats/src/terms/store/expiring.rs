@@ -32,12 +32,11 @@ use crate::terms::value::{Rec, Values};
 use ats_mem::read_points::{Query, ReadPoints};
 use ats_mem::{BatchPlan, Busy, Change, ReadPoint, RecordBox, Totals, Upkeep, Walk, When};
 use ats_store::{End, SlotAnswer};
+use ats_sync::clock::LATE;
 use ats_sync::{Guard, ShardedCounter};
 use ats_term::image::Host;
 use deadlines::{Deadlines, Due};
 use std::ops::ControlFlow;
-#[cfg(feature = "forcing")]
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
 use std::time::Duration;
@@ -52,14 +51,10 @@ const SPARE_ENTRIES: usize = 4096;
 /// interval has passed.
 const IDLE_PART: u64 = 16;
 
-/// Milliseconds by which the clock of all tables is ahead, for tests.
-#[cfg(feature = "forcing")]
-static AHEAD: AtomicU64 = AtomicU64::new(0);
-
 /// Puts the clock by which objects expire ahead, for tests, in all tables of the process.
 #[cfg(feature = "forcing")]
 pub fn advance_clock(time: Duration) {
-    AHEAD.fetch_add(milliseconds(time), Ordering::Relaxed);
+    clock::AHEAD.fetch_add(milliseconds(time), Ordering::Relaxed);
 }
 
 /// The time after which the objects of a table expire.
@@ -166,31 +161,43 @@ impl<S> Expiring<S> {
     /// Returns `true` if a record has not expired.
     #[inline]
     fn is_alive<H: Host>(record: &Rec<H>) -> bool {
-        match Note::of(record) {
-            Some(note) if note.deadline != NEVER => note.deadline > clock::now(),
-            _ => true,
-        }
+        Note::of(record).is_none_or(Self::is_before)
+    }
+
+    /// Returns `true` if the deadline of a record has not passed.
+    #[inline]
+    fn is_before(note: Note) -> bool {
+        note.deadline == NEVER
+            || clock::now_if_near(note.deadline).is_none_or(|now| note.deadline > now)
     }
 
     /// Returns `true` if a record that is read by its key has not expired, and puts its deadline
     /// off if that is due.
     #[inline]
     fn read<H: Host>(&self, record: &Rec<H>) -> bool {
-        let Some(note) = Note::of(record).filter(|note| note.deadline != NEVER) else {
+        let Some(note) = Note::of(record) else {
             return true;
         };
-        let now = clock::now();
-        if note.deadline <= now {
+        if !Self::is_before(note) {
             return false;
         }
         if matches!(self.ttl, Ttl::Idle(_)) && !note.is_fixed {
-            let passed = (now + self.interval).saturating_sub(note.deadline);
-            if passed > self.interval / IDLE_PART {
-                let deadline = (now + self.interval).min(NEVER);
+            self.put_off(note, record);
+        }
+        true
+    }
+
+    /// Puts the deadline of an idle record off, if a part of the interval has passed.
+    fn put_off<H: Host>(&self, note: Note, record: &Rec<H>) {
+        let passed = |now: u64| (now + self.interval).saturating_sub(note.deadline);
+        let part = self.interval / IDLE_PART;
+        if passed(clock::recent() + LATE) > part {
+            let now = clock::now();
+            if passed(now) > part {
+                let deadline = (now + self.interval).min(NEVER - 1);
                 note.exchange(Note { deadline, ..note }, record);
             }
         }
-        true
     }
 
     /// Adds an entry for a record with a deadline. Returns its token.

@@ -1,15 +1,35 @@
-//! The clock by which objects expire: milliseconds since the process looked first. It does not go
-//! back, and does not follow the time of day.
+//! The clock by which objects expire, in milliseconds. It does not go back, and does not follow the
+//! time of day. Tests put it ahead.
 
-use std::sync::OnceLock;
-use std::time::Instant;
+use ats_sync::clock;
+#[cfg(feature = "forcing")]
+use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Returns the time, in milliseconds, from 1.
-pub(super) fn now() -> u64 {
-    static BEGIN: OnceLock<Instant> = OnceLock::new();
-    let begin = BEGIN.get_or_init(Instant::now);
-    let since = begin.elapsed().as_millis() as u64 + 1;
+/// Milliseconds by which the clock of all tables is ahead.
+#[cfg(feature = "forcing")]
+pub(super) static AHEAD: AtomicU64 = AtomicU64::new(0);
+
+fn ahead() -> u64 {
     #[cfg(feature = "forcing")]
-    let since = since + super::AHEAD.load(std::sync::atomic::Ordering::Relaxed);
-    since
+    return AHEAD.load(Ordering::Relaxed);
+    #[cfg(not(feature = "forcing"))]
+    0
+}
+
+/// Returns the time.
+pub(super) fn now() -> u64 {
+    clock::now() + ahead()
+}
+
+/// Returns a time that is [late](clock::LATE).
+#[inline]
+pub(super) fn recent() -> u64 {
+    clock::recent() + ahead()
+}
+
+/// Returns the time if a deadline may have passed by then; `None` if it is far away.
+#[inline]
+pub(super) fn now_if_near(deadline: u64) -> Option<u64> {
+    let is_far = deadline > recent() + clock::LATE;
+    (!is_far).then(now)
 }
