@@ -102,6 +102,7 @@
       | {owner, none | application}
       | {snapshot_memory, infinity | (Bytes :: non_neg_integer())}
       | {ttl, ttl()}
+      | {max_objects, infinity | pos_integer()}
       | {backend, backend()}.
 -type table_change() ::
         {heir, Pid :: pid(), HeirData :: term()} | {heir, none}
@@ -203,6 +204,15 @@
 %% 14 bytes besides if it expires. `info(Table, ttl)' is the option, `info(Table, expired)' the
 %% number of keys whose objects have expired. Files of tables do not have the deadlines. This option
 %% does not exist in `ets'.
+%%
+%% `{max_objects, N}' keeps a table small: when an insert brings more objects, others are removed
+%% before it returns, by S3-FIFO: first those that were read at most once since they were inserted,
+%% then those that were not read for longest. A read by the key counts, as with `{ttl, {idle, Ms}}'.
+%% Processes that insert at the same time may each bring one object more meanwhile. A list is
+%% inserted whole, and then objects are removed, maybe of the list. In a bag the objects of a key go
+%% together. `info(Table, evicted)' is the number of keys whose objects were removed for that. An
+%% object takes 8 bytes more, and its key and 6 bytes besides. {@link insert/3} works as with `{ttl,
+%% infinity}'. This option does not exist in `ets'.
 %%
 %% `{backend, Store}' names the store of the table. Builds that measure or test have stores to
 %% compare with, see docs/inside/scaling.md; a release has `default' alone. This option does not
@@ -306,7 +316,8 @@ info(Table) ->
     ?WITH_ERROR_INFO(ats_info:all(Table), [Table]).
 
 %% @doc Returns one item of the description of a table: any of those in {@link info/1}, `fixed',
-%% `safe_fixed', `safe_fixed_monotonic_time', `full_scan', `backend', `ttl', `expired', `binary' or
+%% `safe_fixed', `safe_fixed_monotonic_time', `full_scan', `backend', `ttl', `expired',
+%% `max_objects', `evicted', `binary' or
 %% `stats'.
 %%
 %% `binary' lists the binaries that the objects share with others, an element

@@ -67,7 +67,7 @@ of_snapshot(_Item, _NoSnapshot) -> undefined.
 -spec pick(term(), ats_nif:information()) -> term().
 pick(Item, {Id, DecentralizedCounters, ReadConcurrency, WriteConcurrency, Compressed,
             Owner, Heir, Name, Named, Type, KeyPos, Protection, Fixed,
-            FullScan, Backend, Ttl, Expired}) ->
+            FullScan, Backend, Limits, Expired, Evicted}) ->
     case Item of
         id -> Id;
         decentralized_counters -> DecentralizedCounters;
@@ -84,14 +84,22 @@ pick(Item, {Id, DecentralizedCounters, ReadConcurrency, WriteConcurrency, Compre
         protection -> Protection;
         full_scan -> FullScan;
         backend -> Backend;
-        ttl -> Ttl;
+        ttl -> limit(1, Limits);
+        max_objects -> limit(2, Limits);
         expired -> Expired;
+        evicted -> Evicted;
         binary -> ats_binaries:of_table(Id);
         fixed -> Fixed =/= false;
         safe_fixed -> fixation(system_time, Fixed);
         safe_fixed_monotonic_time -> fixation(monotonic_time, Fixed);
         _ -> erlang:error({ats_error, none})
     end.
+
+%% A table without limits has no objects that expire, and any number of them.
+-spec limit(1 | 2, ats_nif:limits()) -> false | infinity | ats:ttl() | pos_integer().
+limit(1, false) -> false;
+limit(2, false) -> infinity;
+limit(Number, Limits) -> element(Number, Limits).
 
 %% @doc Returns the time since which a table is fixed, and the processes that fix it.
 -spec fixation(system_time | monotonic_time, ats_nif:fixed()) ->

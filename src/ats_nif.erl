@@ -83,7 +83,8 @@
 
 -export_type([disk_options/0, disk_failure/0, disk_stats/0, disk_record/0, fixed/0]).
 -export_type([disk_read/0, disk_change/0, ending/0, tried/1]).
--export_type([lifetime/0, direction/0, options/0, changes/0, information/0, stats/0, shape_node/0,
+-export_type([lifetime/0, limits/0]).
+-export_type([direction/0, options/0, changes/0, information/0, stats/0, shape_node/0,
               position/0]).
 -export_type([how/0, place/0, selected/0, so_far/0, rows/0, cut/0, taken/0, taken_slice/0]).
 
@@ -107,7 +108,10 @@
          Owner :: process | none | pid(),
          Backend :: atom(),
          SnapshotMemory :: default | infinity | non_neg_integer(),
-         Ttl :: false | ats:ttl()}.
+         Limits :: limits()}.
+
+%% The limits of a table, if it has some.
+-type limits() :: false | {Ttl :: ats:ttl(), MaxObjects :: infinity | pos_integer()}.
 
 %% The time for which objects are there that are inserted; `default' is that of the table.
 -type lifetime() :: default | ats:lifetime().
@@ -173,8 +177,9 @@
          Fixed :: fixed(),
          FullScan :: ats:full_scan(),
          Backend :: ats:backend(),
-         Ttl :: false | ats:ttl(),
-         Expired :: non_neg_integer()}.
+         Limits :: limits(),
+         Expired :: non_neg_integer(),
+         Evicted :: non_neg_integer()}.
 
 -type fixed() :: false | {erlang:timestamp(), MonotonicNanoseconds :: integer(),
                           [{pid(), pos_integer()}]}.

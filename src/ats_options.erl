@@ -43,6 +43,7 @@
          owner = process :: process | none | pid(),
          snapshot_memory = default :: default | infinity | non_neg_integer(),
          ttl = false :: false | ats:ttl(),
+         max_objects = infinity :: infinity | pos_integer(),
          backend = default :: atom(),
          %% Implied by the other options, and asked for by name.
          decentralized_implied = false :: boolean(),
@@ -135,6 +136,10 @@ option({ttl, Ms}, Read) when ?IS_TTL(Ms) ->
     Read#options{ttl = Ms};
 option({ttl, {idle, Ms} = Ttl}, Read) when ?IS_TTL(Ms) ->
     Read#options{ttl = Ttl};
+option({max_objects, infinity}, Read) ->
+    Read#options{max_objects = infinity};
+option({max_objects, Max}, Read) when is_integer(Max), Max > 0, Max =< ?MAX_SMALL_INTEGER ->
+    Read#options{max_objects = Max};
 option({keypos, Pos}, Read) when is_integer(Pos), Pos > 0, Pos =< ?MAX_SMALL_INTEGER ->
     Read#options{keypos = Pos};
 option({heir, none}, Read) ->
@@ -208,7 +213,12 @@ finish(#options{} = Read) ->
           Read#options.owner,
           Read#options.backend,
           Read#options.snapshot_memory,
-          Read#options.ttl}}.
+          limits(Read)}}.
+
+-spec limits(#options{}) -> ats_nif:limits().
+limits(#options{ttl = false, max_objects = infinity}) -> false;
+limits(#options{ttl = false, max_objects = Max}) -> {infinity, Max};
+limits(#options{ttl = Ttl, max_objects = Max}) -> {Ttl, Max}.
 
 %% Only a table with several locks has counters worth spreading.
 -spec decentralized_counters(#options{}) -> boolean().

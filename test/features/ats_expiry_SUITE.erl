@@ -1,4 +1,4 @@
-%% Objects that expire: the option `ttl', and the functions that set and tell times.
+%% Tables that stay small: objects that expire, and bounds of the number of objects.
 -module(ats_expiry_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -8,6 +8,8 @@
 -export([inserts_begin_again/1, times_of_their_own/1, idle/1, locks/1, lists/1, bags/1]).
 -export([moments/1, many_at_once/1, memory/1, emptied_tables/1, tables_change_hands/1]).
 -export([files_have_no_deadlines/1, keys_that_are_held/1, invalid/1]).
+-export([bounds/1, bounds_and_reads/1, bounds_and_times/1, bounds_beside_writers/1]).
+-export([bounds_and_moments/1, large_lists/1]).
 
 -define(TYPES, [set, ordered_set, bag, duplicate_bag, ordered_bag, ordered_duplicate_bag]).
 -define(SETS, [set, ordered_set]).
@@ -16,7 +18,8 @@ all() ->
     [gone_for_every_function, gone_for_ordered_functions, changes_keep_the_deadline,
      inserts_begin_again, times_of_their_own, idle, locks, lists, bags, moments, many_at_once,
      memory, emptied_tables, tables_change_hands, files_have_no_deadlines, keys_that_are_held,
-     invalid].
+     invalid, bounds, bounds_and_reads, bounds_and_times, bounds_beside_writers,
+     bounds_and_moments, large_lists].
 
 %% Returns a table whose only object has expired. Nothing removes it before the first call but the
 %% background, so that both a record that is there and one that is gone are met.
@@ -366,6 +369,106 @@ invalid(_) ->
                  text(fun() -> ats:touch(Without, a, 1) end, 1)),
     ?assertEqual("not a map with the key `ttl' alone",
                  text(fun() -> ats:insert(With, {a, 1}, #{time => 1}) end, 3)).
+
+bounds(_) ->
+    [begin
+         T = ats:new(t, [Type, public, {max_objects, Max}]),
+         [begin
+              true = ats:insert(T, {Key, Key}),
+              ?assert(ats:info(T, size) =< Max)
+          end || Key <- lists:seq(1, 2000)],
+         ?assertEqual(Max, ats:info(T, size)),
+         ?assertEqual(2000 - Max, ats:info(T, evicted)),
+         ?assertEqual(Max, ats:info(T, max_objects)),
+         ?assertEqual(infinity, ats:info(T, ttl)),
+         ?assertEqual(infinity, ats:ttl(T, 2000)),
+         _ = ats:update_counter(T, new, 1, {new, 1}),
+         _ = ats:insert_new(T, {newer, 1}),
+         _ = ats:merge(T, newest, 1, sum, {newest, 1}),
+         ?assertEqual(Max, ats:info(T, size)),
+         true = ats:delete_all_objects(T),
+         ?assertEqual({0, 0}, {ats:info(T, size), ats:info(T, evicted)}),
+         ats:delete(T)
+     end || Type <- ?SETS, Max <- [1, 2, 30, 1000]],
+    ?assertEqual(infinity, ats:info(ats:new(t, []), max_objects)),
+    ?assertEqual(infinity, ats:info(ats:new(t, [{max_objects, infinity}]), max_objects)),
+    [?assertError(badarg, ats:new(t, [{max_objects, Max}])) || Max <- [0, -1, a, 1.0, 1 bsl 70]],
+    %% The objects of a key of a bag go together.
+    Bag = ats:new(t, [bag, {max_objects, 10}]),
+    [ats:insert(Bag, {Key, N}) || Key <- lists:seq(1, 9), N <- [1, 2, 3]],
+    ?assert(ats:info(Bag, size) =< 10),
+    [?assertEqual(3, length(ats:lookup(Bag, Key))) || {Key, 1} <- ats:tab2list(Bag), Key < 9].
+
+%% Objects that are read stay; those of a scan go.
+bounds_and_reads(_) ->
+    [begin
+         T = ats:new(t, [Type, public, {max_objects, 1000}]),
+         Hot = lists:seq(1, 300),
+         Read = fun() -> [ats:member(T, Key) || Key <- Hot] end,
+         [ats:insert(T, {Key, hot}) || Key <- Hot],
+         Read(), Read(),
+         [begin
+              ats:insert(T, {Key, cold}),
+              Key rem 200 =:= 0 andalso Read()
+          end || Key <- lists:seq(1000, 20000)],
+         ?assert(lists:all(fun(X) -> X end, Read())),
+         ats:delete(T)
+     end || Type <- ?SETS].
+
+%% Both limits hold, and what has expired goes first or does not count.
+bounds_and_times(_) ->
+    [begin
+         T = ats:new(t, [Type, public, {max_objects, 100}, {ttl, 40}]),
+         [ats:insert(T, {Key, v}) || Key <- lists:seq(1, 500)],
+         ?assertEqual(100, ats:info(T, size)),
+         ?assertEqual({400, 0}, {ats:info(T, evicted), ats:info(T, expired)}),
+         timer:sleep(40),
+         ?assertEqual(0, ats:info(T, size)),
+         [ats:insert(T, {Key, v}) || Key <- lists:seq(1, 100)],
+         ?assertEqual(100, ats:info(T, size)),
+         ?assertEqual({400, 100}, {ats:info(T, evicted), ats:info(T, expired)}),
+         ats:delete(T)
+     end || Type <- ?SETS].
+
+bounds_beside_writers(_) ->
+    [begin
+         T = ats:new(t, [Type, public, {max_objects, 200}]),
+         Write = fun() -> [case rand:uniform(4) of
+                               1 -> ats:lookup(T, rand:uniform(1000));
+                               2 -> ats:delete(T, rand:uniform(1000));
+                               _ -> ats:insert(T, {rand:uniform(1000), v})
+                           end || _ <- lists:seq(1, 50000)] end,
+         Pids = [spawn_monitor(Write) || _ <- lists:seq(1, 4)],
+         [?assert(ats:info(T, size) =< 204) || _ <- lists:seq(1, 2000)],
+         [receive {'DOWN', Monitor, process, Pid, Why} -> normal = Why end
+          || {Pid, Monitor} <- Pids],
+         ?assert(ats:info(T, size) =< 200),
+         ats:delete(T)
+     end || Type <- ?SETS].
+
+%% A snapshot keeps what is evicted, and a difference tells it as deleted.
+bounds_and_moments(_) ->
+    [begin
+         T = ats:new(t, [Type, public, {max_objects, 5}]),
+         ats:insert(T, [{Key, v} || Key <- lists:seq(1, 5)]),
+         Snapshot = ats:snapshot(T),
+         [ats:insert(T, {Key, v}) || Key <- lists:seq(11, 15)],
+         ?assertEqual([{Key, v} || Key <- lists:seq(1, 5)], lists:sort(ats:tab2list(Snapshot))),
+         Differences = ats:diff(Snapshot, ats:snapshot(T)),
+         ?assertEqual(5, length([Key || {delete, {Key, v}} <- Differences])),
+         ?assertEqual(5, length([Key || {insert, {Key, v}} <- Differences])),
+         ats:delete(T)
+     end || Type <- ?SETS].
+
+%% A list is inserted whole before objects are removed.
+large_lists(_) ->
+    [begin
+         T = ats:new(t, [Type, public, {max_objects, 100}]),
+         true = ats:insert(T, [{Key, v} || Key <- lists:seq(1, Number)]),
+         ?assertEqual(100, ats:info(T, size)),
+         ?assertEqual(Number - 100, ats:info(T, evicted)),
+         ats:delete(T)
+     end || Type <- ?SETS, Number <- [101, 400, 100000]].
 
 %% Returns the explanation of the argument with this number.
 text(Call, Number) ->

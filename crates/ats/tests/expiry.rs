@@ -3,8 +3,8 @@
 #![cfg(not(any(miri, fuzzing, watched, tsan)))]
 
 use ats::terms::{
-    CounterOp, Error, ExistingKey, Integer, Lifetime, Table, TableType, TermHost, TimeLeft, Ttl,
-    UnpackBuffer, Workspace, advance_clock,
+    CounterOp, Error, ExistingKey, Integer, Lifetime, Limits, Table, TableType, TermHost, TimeLeft,
+    Ttl, UnpackBuffer, Workspace, advance_clock,
 };
 use ats_term::Term;
 use std::collections::BTreeMap;
@@ -377,28 +377,88 @@ fn memory_comes_back_without_a_call() -> Result<(), Error> {
 /// A record that is written again and again has one entry in the list of deadlines, and entries of
 /// keys that were deleted are removed.
 #[test]
-fn deadlines_do_not_pile_up() -> Result<(), Error> {
+fn entries_do_not_pile_up() -> Result<(), Error> {
     let _alone = alone();
-    let table = table(TableType::Set, Ttl::Written(Duration::from_secs(3600)));
+    let an_hour = Ttl::Written(Duration::from_secs(3600));
+    for (ttl, objects) in [
+        (an_hour, None),
+        (Ttl::Never, Some(1000)),
+        (an_hour, Some(1000)),
+    ] {
+        let table = Table::<TermHost>::new(TableType::Set, 1).limited(Limits { ttl, objects })?;
+        let mut work = Workspace::new();
+        let object = Term::from((1, 2));
+        for _ in 0..100_000 {
+            table.insert(&object, &mut work)?;
+        }
+        let bytes = table.about_bytes();
+        assert!(bytes < 20_000, "{bytes} bytes");
+        for _ in 0..200_000 {
+            table.insert(&object, &mut work)?;
+            table.delete(&Term::from(1), &mut work)?;
+        }
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while table.about_bytes() > 500_000 {
+            assert!(Instant::now() < deadline, "{} bytes", table.about_bytes());
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that an insert into a table in which all was read does not look at all of it.
+#[test]
+fn something_goes_where_all_was_read() -> Result<(), Error> {
+    let _alone = alone();
+    let most = 200_000;
+    let table = bounded(TableType::Set, most);
     let mut work = Workspace::new();
-    let object = Term::from((1, 2));
-    for _ in 0..100_000 {
-        table.insert(&object, &mut work)?;
+    for key in 0..most as i64 {
+        table.insert(&Term::from((key, 1)), &mut work)?;
     }
-    assert!(
-        table.about_bytes() < 20_000,
-        "{} bytes",
-        table.about_bytes()
-    );
-    for _ in 0..200_000 {
-        table.insert(&object, &mut work)?;
-        table.delete(&Term::from(1), &mut work)?;
+    let read_all = |work: &mut Workspace<TermHost>| -> Result<(), Error> {
+        for key in 0..most as i64 {
+            let guard = ats::terms::pin();
+            for _ in 0..3 {
+                table.lookup(&Term::from(key), work, &guard)?;
+            }
+        }
+        Ok(())
+    };
+    // The first insert after all was read, beside the time that reading took.
+    let mut ratios = Vec::new();
+    for key in 0..5_i64 {
+        let begin = Instant::now();
+        read_all(&mut work)?;
+        let read = begin.elapsed();
+        let begin = Instant::now();
+        table.insert(&Term::from((1_000_000 + key, 1)), &mut work)?;
+        ratios.push(begin.elapsed().as_secs_f64() / read.as_secs_f64());
     }
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while table.about_bytes() > 500_000 {
-        assert!(Instant::now() < deadline, "{} bytes", table.about_bytes());
-        thread::sleep(Duration::from_millis(20));
+    assert_eq!((table.len()?, table.evicted()), (most, 5));
+    let least = ratios.iter().copied().fold(f64::MAX, f64::min);
+    assert!(least < 0.05, "{ratios:?}");
+    Ok(())
+}
+
+/// Checks that a read puts the deadline of an idle object off also where reads are counted.
+#[test]
+fn idle_objects_of_a_table_with_a_bound_stay() -> Result<(), Error> {
+    let _alone = alone();
+    let limits = Limits {
+        ttl: Ttl::Idle(units(1)),
+        objects: Some(10),
+    };
+    let table = Table::<TermHost>::new(TableType::Set, 1).limited(limits)?;
+    let mut work = Workspace::new();
+    table.insert(&Term::from((1, 1)), &mut work)?;
+    for _ in 0..9 {
+        advance_clock(UNIT);
+        let guard = ats::terms::pin();
+        assert!(table.lookup(&Term::from(1), &mut work, &guard)?.is_some());
     }
+    advance_clock(UNIT * 2);
+    assert_eq!(table.len()?, 0);
     Ok(())
 }
 
@@ -502,8 +562,214 @@ fn tables_that_do_not_expire_refuse_times() {
         table.time_left(&key, &mut work),
         Ok(Some(TimeLeft::Forever))
     );
-    assert_eq!(table.ttl(), None);
+    assert_eq!(table.limits(), None);
     let guard = ats::terms::pin();
     let found = table.lookup(&key, &mut work, &guard).unwrap().unwrap();
     assert_eq!(found.first(&mut UnpackBuffer::new()).arity(), 2);
+}
+
+fn bounded(kind: TableType, objects: usize) -> Table<TermHost> {
+    let limits = Limits {
+        objects: Some(objects),
+        ..Limits::default()
+    };
+    Table::new(kind, 1)
+        .limited(limits)
+        .expect("it is in memory")
+}
+
+#[test]
+fn bounds_hold_when_an_insert_returns() -> Result<(), Error> {
+    let _alone = alone();
+    for kind in ALL_TYPES {
+        for most in [1, 2, 10, 100, 1000] {
+            let table = bounded(kind, most);
+            let (mut random, mut work) = (fastrand::Rng::with_seed(5), Workspace::new());
+            for round in 0..5000_i64 {
+                let key = random.i64(0..3 * most as i64);
+                let list: Vec<Term> = (key..key + 7).map(|key| Term::from((key, round))).collect();
+                match random.u8(0..20) {
+                    0 => table.insert_many(list.iter(), &mut work)?,
+                    1 => table.delete(&Term::from(key), &mut work)?,
+                    2 => drop(table.insert_new(&Term::from((key, round)), &mut work)?),
+                    3 => {
+                        let guard = ats::terms::pin();
+                        table.lookup(&Term::from(key), &mut work, &guard)?;
+                    }
+                    4 => {
+                        let time = Lifetime::For(Duration::from_secs(random.u64(1..9)));
+                        let existing = ExistingKey::Accepted;
+                        table.insert_for(&list[0], time, existing, &mut work)?;
+                    }
+                    _ => table.insert(&Term::from((key, round)), &mut work)?,
+                }
+                let len = table.len()?;
+                assert!(len <= most, "{len} objects of {most} in a {kind:?}");
+            }
+            if !kind.is_bag() {
+                assert!(table.len()? >= most * 9 / 10, "{} of {most}", table.len()?);
+            }
+            assert!(table.evicted() > 1000);
+            assert_eq!(scanned(&table).len(), table.len()?);
+            table.clear()?;
+            table.insert(&Term::from((1, 1)), &mut work)?;
+            assert_eq!(table.len()?, 1);
+        }
+    }
+    Ok(())
+}
+
+/// Objects that are read stay while a scan passes that nobody reads again.
+#[test]
+fn scans_do_not_drive_out_what_is_read() -> Result<(), Error> {
+    let _alone = alone();
+    for kind in [TableType::Set, TableType::OrderedSet] {
+        let table = bounded(kind, 1000);
+        let mut work = Workspace::new();
+        let read = |key: i64, work: &mut Workspace<TermHost>| {
+            let guard = ats::terms::pin();
+            let found = table.lookup(&Term::from(key), work, &guard);
+            found.map(|found| found.is_some())
+        };
+        for key in 0..500 {
+            table.insert(&Term::from((key, "hot")), &mut work)?;
+            assert!(read(key, &mut work)? && read(key, &mut work)?);
+        }
+        for cold in 1000..50_000 {
+            table.insert(&Term::from((cold, "cold")), &mut work)?;
+            if cold % 100 == 0 {
+                for key in 0..500 {
+                    read(key, &mut work)?;
+                }
+            }
+        }
+        let mut left = 0;
+        for key in 0..500 {
+            left += usize::from(read(key, &mut work)?);
+        }
+        assert_eq!(left, 500);
+        // An object that was evicted and comes again is one that is asked for.
+        assert_eq!(table.len()?, 1000);
+    }
+    Ok(())
+}
+
+/// Returns how many of 100 look-ups of keys find an object, where a missing one is inserted.
+fn hits_of_100(
+    mut get: impl FnMut(u64) -> bool,
+    mut put: impl FnMut(u64),
+    exponent: f64,
+    keys: usize,
+) -> f64 {
+    let mut random = fastrand::Rng::with_seed(11);
+    let mut sums = Vec::with_capacity(keys);
+    let mut sum = 0.0;
+    for rank in 1..=keys {
+        sum += (rank as f64).powf(-exponent);
+        sums.push(sum);
+    }
+    let (mut hits, rounds) = (0, 400_000);
+    for _ in 0..rounds {
+        let wanted = random.f64() * sum;
+        let key = sums.partition_point(|sum| *sum < wanted) as u64;
+        if get(key) {
+            hits += 1;
+        } else {
+            put(key);
+        }
+    }
+    f64::from(hits) * 100.0 / f64::from(rounds)
+}
+
+/// Checks the ratio of hits against an exact LRU of the same size in the same run.
+#[test]
+fn more_look_ups_hit_than_with_an_lru() {
+    let _alone = alone();
+    let (keys, most) = (100_000, 1000);
+    for exponent in [0.9, 1.0] {
+        let table = bounded(TableType::Set, most);
+        let get = |key: u64| {
+            let guard = ats::terms::pin();
+            let found = table.lookup(&Term::from(key as i64), &mut Workspace::new(), &guard);
+            found.expect("memory does not fail").is_some()
+        };
+        let put = |key: u64| {
+            let object = Term::from((key as i64, "value"));
+            let done = table.insert(&object, &mut Workspace::new());
+            done.expect("memory does not fail");
+        };
+        let ours = hits_of_100(get, put, exponent, keys);
+        // The time of the last use of each key, and the keys by it.
+        let lru = std::cell::RefCell::new((BTreeMap::new(), BTreeMap::new(), 0_u64));
+        let touch = |key: u64| {
+            let (uses, order, time) = &mut *lru.borrow_mut();
+            *time += 1;
+            let last = uses.insert(key, *time);
+            last.map(|last| order.remove(&last));
+            order.insert(*time, key);
+            if uses.len() > most
+                && let Some((_, oldest)) = order.pop_first()
+            {
+                uses.remove(&oldest);
+            }
+        };
+        let get = |key: u64| {
+            let is_there = lru.borrow().0.contains_key(&key);
+            if is_there {
+                touch(key);
+            }
+            is_there
+        };
+        let theirs = hits_of_100(get, touch, exponent, keys);
+        println!("Zipf {exponent}: {ours:.1} of 100, LRU {theirs:.1}");
+        assert!(ours > theirs + 3.0, "{ours} of 100, LRU {theirs}");
+    }
+}
+
+#[test]
+fn bounds_hold_beside_other_writers() -> Result<(), Error> {
+    let _alone = alone();
+    for kind in [TableType::Set, TableType::OrderedSet, TableType::Bag] {
+        let (most, threads) = (500, 3);
+        let table = bounded(kind, most);
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for seed in 0..threads {
+                let (table, stop) = (&table, &stop);
+                scope.spawn(move || {
+                    let (mut random, mut work) = (fastrand::Rng::with_seed(seed), Workspace::new());
+                    while !stop.load(Ordering::Relaxed) {
+                        let key = Term::from(random.i64(0..5000));
+                        let object = Term::from((random.i64(0..5000), 1));
+                        let done = match random.u8(0..4) {
+                            0 => table.delete(&key, &mut work),
+                            1 => {
+                                let guard = ats::terms::pin();
+                                table.lookup(&key, &mut work, &guard).map(drop)
+                            }
+                            _ => table.insert(&object, &mut work),
+                        };
+                        assert!(matches!(done, Ok(()) | Err(Error::Busy)), "{done:?}");
+                    }
+                });
+            }
+            for _ in 0..20_000 {
+                let len = table.len().expect("the thread may wait");
+                assert!(len <= most + threads as usize, "{len} objects");
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        let mut work = Workspace::new();
+        for key in 10_000..20_000 {
+            table.insert(&Term::from((key, 1)), &mut work)?;
+            let guard = ats::terms::pin();
+            for _ in 0..2 {
+                table.lookup(&Term::from(key), &mut work, &guard)?;
+            }
+        }
+        assert_eq!(table.len()?, most);
+        // Each record has an entry of a queue: objects that are read drive out all others.
+        assert!(scanned(&table).iter().all(|(key, _)| *key >= 10_000));
+    }
+    Ok(())
 }

@@ -9,7 +9,7 @@ use crate::handle::{Admin, Protection, Shared, WriteConcurrency};
 use crate::owner::Heir;
 use crate::vm_term::VmTerm;
 use crate::{nif, process, sys};
-use ats::terms::{TableType, Ttl};
+use ats::terms::{Limits, TableType, Ttl};
 use std::time::Duration;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
@@ -79,20 +79,28 @@ fn info<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
         fixed,
         full_scan.word(),
         backend,
-        ttl_word(env, shared.table.ttl()),
+        limits_word(env, shared.table.limits()),
         env.uint(shared.table.expired()),
+        env.uint(shared.table.evicted()),
     ]))
 }
 
-/// Builds the option `ttl` of a table: `false` if its objects do not expire.
-fn ttl_word(env: Env<'_>, ttl: Option<Ttl>) -> VmWord<'_> {
+/// Builds the limits of a table as [`new`](super::tables) reads them.
+fn limits_word(env: Env<'_>, limits: Option<Limits>) -> VmWord<'_> {
+    let Some(limits) = limits else {
+        return KnownAtom::False.word();
+    };
     let milliseconds = |time: Duration| env.uint(time.as_millis() as u64);
-    match ttl {
-        None => KnownAtom::False.word(),
-        Some(Ttl::Never) => KnownAtom::Infinity.word(),
-        Some(Ttl::Written(time)) => milliseconds(time),
-        Some(Ttl::Idle(time)) => env.tuple(&[KnownAtom::Idle.word(), milliseconds(time)]),
-    }
+    let ttl = match limits.ttl {
+        Ttl::Never => KnownAtom::Infinity.word(),
+        Ttl::Written(time) => milliseconds(time),
+        Ttl::Idle(time) => env.tuple(&[KnownAtom::Idle.word(), milliseconds(time)]),
+    };
+    let infinity = KnownAtom::Infinity.word();
+    let objects = limits
+        .objects
+        .map_or(infinity, |objects| env.uint(objects as u64));
+    env.tuple(&[ttl, objects])
 }
 
 /// `size(Table)`: `undefined`, or the number of objects.

@@ -79,7 +79,7 @@ fn insert_if_for<'e>(
 ) -> Result<bool, NoReply> {
     let lifetime = lifetime_of(lifetime)?;
     with_writable(env, table, |shared, _| {
-        if shared.table.ttl().is_none() {
+        if shared.table.limits().is_none() {
             return Err(Error::NoTtl.into());
         }
         insert_all(shared, objects, existing, Some(lifetime))

@@ -16,7 +16,7 @@ use crate::vm_codec::VmCodec;
 use crate::vm_host::VmHost;
 use crate::vm_term::VmTerm;
 use crate::{lifetime, nif, otp_release, process, registry, sys};
-use ats::terms::{BTreeStore, Table, TableType, Ttl, Zeros};
+use ats::terms::{BTreeStore, Limits, Table, TableType, Ttl, Zeros};
 use ats_store::StoreHandle;
 use std::sync::Arc;
 
@@ -37,8 +37,8 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
 }
 
 /// `new(Name, {Type, Protection, KeyPos, Named, Heir, HeirData, WriteConcurrency, ReadConcurrency,
-/// DecentralizedCounters, Compressed, FullScan, Owner, Backend, SnapshotMemory, Ttl})`, checked by
-/// the Erlang side.
+/// DecentralizedCounters, Compressed, FullScan, Owner, Backend, SnapshotMemory, Limits})`, checked
+/// by the Erlang side.
 fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let words = options.tuple_words().ok_or(KnownAtom::None)?;
     let words: &[VmWord<'e>; 15] = words.try_into().map_err(|_| KnownAtom::None)?;
@@ -57,7 +57,7 @@ fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
         owner,
         backend,
         snapshot_memory,
-        ttl,
+        limits,
     ] = words.map(Term);
     let position = index(VmTerm::of(env, position.0))? + 1;
     if !name.is_atom() {
@@ -66,11 +66,11 @@ fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let named = named.boolean();
     let table = empty(env, table_type(kind)?, position, backend)?.compressed(compressed.boolean());
-    let table = match ttl_of(env, ttl)? {
-        Some(ttl) => table.expiring(ttl)?,
+    let table = match limits_of(env, limits)? {
+        Some(limits) => table.limited(limits)?,
         None => table,
     };
-    if let Some(bytes) = most_bytes(env, snapshot_memory) {
+    if let Some(bytes) = most_of(env, snapshot_memory) {
         table.set_snapshot_memory(bytes);
     }
     let shared = lifetime::create(
@@ -103,8 +103,8 @@ fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     })
 }
 
-/// Reads the number of bytes that snapshots may hold back; `None` for `default`.
-fn most_bytes(env: Env<'_>, term: Term<'_>) -> Option<usize> {
+/// Reads a number of bytes or objects: `usize::MAX` for `infinity`, `None` for `default`.
+fn most_of(env: Env<'_>, term: Term<'_>) -> Option<usize> {
     if KnownAtom::Infinity.is(term.0) {
         return Some(usize::MAX);
     }
@@ -112,22 +112,33 @@ fn most_bytes(env: Env<'_>, term: Term<'_>) -> Option<usize> {
     Some(usize::try_from(bytes).unwrap_or(usize::MAX))
 }
 
-/// Reads the time after which objects expire: `false`, milliseconds, `{idle, Milliseconds}`, or
-/// `infinity`.
-fn ttl_of(env: Env<'_>, term: Term<'_>) -> Result<Option<Ttl>, KnownAtom> {
+/// Reads the limits of a table: `false`, or `{Ttl, MaxObjects}`, of which each may be `infinity`.
+fn limits_of(env: Env<'_>, term: Term<'_>) -> Result<Option<Limits>, KnownAtom> {
     if KnownAtom::False.is(term.0) {
         return Ok(None);
     }
+    let words = VmTerm::of(env, term.0).tuple_words();
+    let [ttl, objects] = words.ok_or(KnownAtom::None)? else {
+        return Err(KnownAtom::None);
+    };
+    Ok(Some(Limits {
+        ttl: ttl_of(env, Term(*ttl))?,
+        objects: most_of(env, Term(*objects)).filter(|objects| *objects != usize::MAX),
+    }))
+}
+
+/// Reads the time after which objects expire: milliseconds, `{idle, Milliseconds}`, or `infinity`.
+fn ttl_of(env: Env<'_>, term: Term<'_>) -> Result<Ttl, KnownAtom> {
     if KnownAtom::Infinity.is(term.0) {
-        return Ok(Some(Ttl::Never));
+        return Ok(Ttl::Never);
     }
     let term = VmTerm::of(env, term.0);
     if let Some([idle, time]) = term.tuple_words()
         && KnownAtom::Idle.is(*idle)
     {
-        return Ok(Some(Ttl::Idle(milliseconds(VmTerm::of(env, *time))?)));
+        return Ok(Ttl::Idle(milliseconds(VmTerm::of(env, *time))?));
     }
-    Ok(Some(Ttl::Written(milliseconds(term)?)))
+    Ok(Ttl::Written(milliseconds(term)?))
 }
 
 /// Creates an empty table in the store named by the option `backend`.

@@ -1,16 +1,16 @@
-//! The note of a record: the deadline at which its objects expire.
+//! The note of a record: the deadline at which its objects expire, and how often they were read.
 //!
-//! The value of a record in a table whose objects [expire](crate::terms::Ttl) begins with a note. A
+//! The value of a record in a table with [limits](crate::terms::Limits) begins with a note. A
 //! new record may bring a [`Dating`] in its place, which the
-//! [store](crate::terms::store::expiring) replaces by a deadline when it publishes the record.
+//! [store](crate::terms::store::limited) replaces by a deadline when it publishes the record.
 //!
 //! ```text
-//!  note    15 bits: token | 1 bit: fixed | 40 bits: deadline
+//!  note    13 bits: token | 2 bits: reads | 1 bit: fixed | 40 bits: deadline
 //!  dating  duration | 2 bits: kind
 //! ```
 //!
 //! # Invariants
-//! - NOTE-1. A published record of a store whose objects expire has a note. A note is accessed
+//! - NOTE-1. A published record of a store with limits has a note. A note is accessed
 //!   atomically only. Its bits may change; that it is a note does not.
 
 use crate::terms::value::{Rec, Values, note_cell};
@@ -20,20 +20,26 @@ use ats_term::image::{Host, note_bits, note_word};
 
 const TIME_BITS: u32 = 40;
 const FIXED: usize = 1 << TIME_BITS;
-const TOKEN_SHIFT: u32 = TIME_BITS + 1;
+const READS_SHIFT: u32 = TIME_BITS + 1;
+const TOKEN_SHIFT: u32 = READS_SHIFT + 2;
 const TOKEN_MASK: u16 = (1 << (u64::BITS - 8 - TOKEN_SHIFT)) - 1;
 
 /// The deadline of objects that do not expire, and the longest duration, in milliseconds.
 pub(crate) const NEVER: u64 = (1 << TIME_BITS) - 1;
 
-/// The deadline of a record.
+/// The most reads that are counted.
+pub(crate) const READS_MOST: u8 = 3;
+
+/// The deadline of a record, and the number of its reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Note {
-    /// The [time](crate::terms::store::expiring) at which the objects expire, in milliseconds.
+    /// The [time](crate::terms::store::limited) at which the objects expire, in milliseconds.
     pub(crate) deadline: u64,
     /// `true` if reading the objects does not put the deadline off.
     pub(crate) is_fixed: bool,
-    /// A number that the entry of the record in the list of deadlines has, too.
+    /// The number of reads, [`READS_MOST`] at most, in a table with a bound.
+    pub(crate) reads: u8,
+    /// A number that the entries of the record in lists and queues have, too.
     pub(crate) token: u16,
 }
 
@@ -45,6 +51,7 @@ impl Note {
         note_bits(word).map(|bits| Note {
             deadline: bits as u64 & NEVER,
             is_fixed: bits & FIXED != 0,
+            reads: (bits >> READS_SHIFT) as u8 & READS_MOST,
             token: (bits >> TOKEN_SHIFT) as u16,
         })
     }
@@ -52,7 +59,8 @@ impl Note {
     fn word(self) -> u64 {
         let fixed = if self.is_fixed { FIXED } else { 0 };
         let token = usize::from(self.token & TOKEN_MASK) << TOKEN_SHIFT;
-        note_word(self.deadline.min(NEVER) as usize | fixed | token)
+        let reads = usize::from(self.reads.min(READS_MOST)) << READS_SHIFT;
+        note_word(self.deadline.min(NEVER) as usize | fixed | reads | token)
     }
 
     /// Returns the token that follows on this one.
@@ -73,6 +81,13 @@ impl Note {
             let (old, new) = (self.word(), new.word());
             let _ = cell.compare_exchange(old, new, Ordering::Relaxed, Ordering::Relaxed);
         }
+    }
+
+    /// Returns the note of a record that was read once more.
+    #[must_use]
+    pub(crate) fn read_again(self) -> Self {
+        let reads = (self.reads + 1).min(READS_MOST);
+        Note { reads, ..self }
     }
 
     /// Returns a new record with this note in the place of its [`Dating`], if it has one.
@@ -141,10 +156,11 @@ mod tests {
     #[test]
     fn notes_and_datings_are_read_as_they_were_written() {
         for deadline in [0, 1, NEVER - 1, NEVER] {
-            for (is_fixed, token) in [(false, 0), (true, TOKEN_MASK)] {
+            for (is_fixed, reads, token) in [(false, 0, 0), (true, 3, TOKEN_MASK), (false, 2, 1)] {
                 let note = Note {
                     deadline,
                     is_fixed,
+                    reads,
                     token,
                 };
                 assert_eq!(Note::of(&made(note.word())), Some(note));
@@ -166,6 +182,7 @@ mod tests {
         let note = Note {
             deadline: 7,
             is_fixed: true,
+            reads: 1,
             token: 3,
         };
         for value in [&[ats_term::image::LARGE_WORD, 1][..], &[u64::MAX; 20]] {

@@ -3,7 +3,7 @@
 pub(crate) mod bag_values;
 pub(crate) mod bytes;
 pub(crate) mod codec;
-pub(crate) mod expiring;
+pub(crate) mod limited;
 mod long_batches;
 mod memory;
 pub(crate) mod object_merge;
@@ -30,7 +30,7 @@ use ats_sync::Guard;
 use ats_sync::count::atomic::{AtomicBool, Ordering};
 use ats_term::image::Host;
 use bytes::ByteStore;
-use expiring::{Expiring, OnFirstDeadline, TimeLeft, Ttl};
+use limited::{Limited, Limits, OnFirstEntry, TimeLeft};
 use long_batches::LongBatches;
 use records::{Decide, StepTo, TableRecords, Visit, Walked};
 use reported::Reported;
@@ -57,8 +57,8 @@ macro_rules! forward {
             match &$self.records {
                 Records::Ordered(store) => store.$name($($argument),*),
                 Records::Hash(store) => store.$name($($argument),*),
-                Records::OrderedExpiring(store) => store.$name($($argument),*),
-                Records::HashExpiring(store) => store.$name($($argument),*),
+                Records::OrderedLimited(store) => store.$name($($argument),*),
+                Records::HashLimited(store) => store.$name($($argument),*),
                 #[cfg(feature = "rivals")]
                 Records::Rival(_, store) => store.$name($($argument),*),
                 Records::Bytes(store) => store.$name($($argument),*),
@@ -98,9 +98,9 @@ pub(crate) enum Records<H: Host> {
     /// A hash table: records in memory, without order.
     Hash(HashTable<Values<H>>),
     /// A CA tree whose records expire.
-    OrderedExpiring(Expiring<CaTree<Values<H>>>),
+    OrderedLimited(Limited<CaTree<Values<H>>>),
     /// A hash table whose records expire.
-    HashExpiring(Expiring<HashTable<Values<H>>>),
+    HashLimited(Limited<HashTable<Values<H>>>),
     /// A rival store.
     #[cfg(feature = "rivals")]
     Rival(ats_rivals::Rival, Box<dyn TableRecords<H>>),
@@ -120,12 +120,12 @@ impl<H: Host> Records<H> {
         }
     }
 
-    /// Returns these records, which are empty and in memory, as records that expire. Returns `None`
+    /// Returns these records, which are empty and in memory, as records with limits. Returns `None`
     /// if they are in another store.
-    pub(crate) fn expiring(self, ttl: Ttl) -> Option<Self> {
+    pub(crate) fn limited(self, limits: Limits) -> Option<Self> {
         match self {
-            Records::Ordered(tree) => Some(Records::OrderedExpiring(Expiring::new(tree, ttl))),
-            Records::Hash(table) => Some(Records::HashExpiring(Expiring::new(table, ttl))),
+            Records::Ordered(tree) => Some(Records::OrderedLimited(Limited::new(tree, limits))),
+            Records::Hash(table) => Some(Records::HashLimited(Limited::new(table, limits))),
             _ => None,
         }
     }
@@ -179,14 +179,14 @@ impl<H: Host> Store<H> {
                 tree.on_first_split(itself.clone());
                 store(Records::Ordered(tree))
             }),
-            Records::OrderedExpiring(mut expiring) => Arc::new_cyclic(|itself: &Weak<Self>| {
-                expiring.records_mut().on_first_split(itself.clone());
-                expiring.set_owner(itself.clone());
-                store(Records::OrderedExpiring(expiring))
+            Records::OrderedLimited(mut limited) => Arc::new_cyclic(|itself: &Weak<Self>| {
+                limited.records_mut().on_first_split(itself.clone());
+                limited.set_owner(itself.clone());
+                store(Records::OrderedLimited(limited))
             }),
-            Records::HashExpiring(expiring) => Arc::new_cyclic(|itself: &Weak<Self>| {
-                expiring.set_owner(itself.clone());
-                store(Records::HashExpiring(expiring))
+            Records::HashLimited(limited) => Arc::new_cyclic(|itself: &Weak<Self>| {
+                limited.set_owner(itself.clone());
+                store(Records::HashLimited(limited))
             }),
             records => Arc::new(store(records)),
         }
@@ -197,13 +197,13 @@ impl<H: Host> Store<H> {
         Ok(match &self.records {
             Records::Ordered(tree) => Cleared::Fresh(Store::new(Records::Ordered(tree.another()))),
             Records::Hash(_) => Cleared::Fresh(Store::new(Records::Hash(HashTable::new()))),
-            Records::OrderedExpiring(expiring) => {
-                let fresh = Expiring::new(expiring.records().another(), expiring.ttl());
-                Cleared::Fresh(Store::new(Records::OrderedExpiring(fresh)))
+            Records::OrderedLimited(limited) => {
+                let fresh = Limited::new(limited.records().another(), limited.limits());
+                Cleared::Fresh(Store::new(Records::OrderedLimited(fresh)))
             }
-            Records::HashExpiring(expiring) => {
-                let fresh = Expiring::new(HashTable::new(), expiring.ttl());
-                Cleared::Fresh(Store::new(Records::HashExpiring(fresh)))
+            Records::HashLimited(limited) => {
+                let fresh = Limited::new(HashTable::new(), limited.limits());
+                Cleared::Fresh(Store::new(Records::HashLimited(fresh)))
             }
             #[cfg(feature = "rivals")]
             Records::Rival(rival, _) => Cleared::Fresh(Store::new(Records::of_rival(*rival))),
@@ -561,7 +561,7 @@ impl<H: Host> Store<H> {
     fn tree(&self) -> Option<&CaTree<Values<H>>> {
         match &self.records {
             Records::Ordered(tree) => Some(tree),
-            Records::OrderedExpiring(expiring) => Some(expiring.records()),
+            Records::OrderedLimited(limited) => Some(limited.records()),
             _ => None,
         }
     }
@@ -577,25 +577,34 @@ impl<H: Host> Store<H> {
     pub(crate) fn buckets(&self) -> Option<Buckets> {
         match &self.records {
             Records::Hash(table) => Some(table.buckets()),
-            Records::HashExpiring(expiring) => Some(expiring.records().buckets()),
+            Records::HashLimited(limited) => Some(limited.records().buckets()),
             _ => None,
         }
     }
 
-    /// Returns the time after which objects of the store expire; `None` if they do not.
-    pub(crate) fn ttl(&self) -> Option<Ttl> {
+    /// Returns the limits of the store; `None` if it has none.
+    pub(crate) fn limits(&self) -> Option<Limits> {
         match &self.records {
-            Records::OrderedExpiring(expiring) => Some(expiring.ttl()),
-            Records::HashExpiring(expiring) => Some(expiring.ttl()),
+            Records::OrderedLimited(limited) => Some(limited.limits()),
+            Records::HashLimited(limited) => Some(limited.limits()),
             _ => None,
+        }
+    }
+
+    /// Returns the number of records that were removed because there were too many.
+    pub(crate) fn evicted(&self) -> u64 {
+        match &self.records {
+            Records::OrderedLimited(limited) => limited.evicted(),
+            Records::HashLimited(limited) => limited.evicted(),
+            _ => 0,
         }
     }
 
     /// Returns the number of records that have expired and were removed.
     pub(crate) fn expired(&self) -> u64 {
         match &self.records {
-            Records::OrderedExpiring(expiring) => expiring.expired(),
-            Records::HashExpiring(expiring) => expiring.expired(),
+            Records::OrderedLimited(limited) => limited.expired(),
+            Records::HashLimited(limited) => limited.expired(),
             _ => 0,
         }
     }
@@ -603,8 +612,8 @@ impl<H: Host> Store<H> {
     /// Returns the time that is left to the objects of a key; `None` if there are none.
     pub(crate) fn time_left(&self, key: &[u8], guard: &Guard) -> Result<Option<TimeLeft>, Error> {
         match &self.records {
-            Records::OrderedExpiring(expiring) => expiring.time_left(key, guard),
-            Records::HashExpiring(expiring) => expiring.time_left(key, guard),
+            Records::OrderedLimited(limited) => limited.time_left(key, guard),
+            Records::HashLimited(limited) => limited.time_left(key, guard),
             _ => Ok(self.has_key(key, guard)?.then_some(TimeLeft::Forever)),
         }
     }
@@ -615,8 +624,8 @@ impl<H: Host> Store<H> {
     /// [`Error::NoTtl`] if objects of the store do not expire.
     pub(crate) fn touch(&self, key: &[u8], dating: Dating, guard: &Guard) -> Result<bool, Error> {
         match &self.records {
-            Records::OrderedExpiring(expiring) => expiring.touch(key, dating, guard),
-            Records::HashExpiring(expiring) => expiring.touch(key, dating, guard),
+            Records::OrderedLimited(limited) => limited.touch(key, dating, guard),
+            Records::HashLimited(limited) => limited.touch(key, dating, guard),
             _ => Err(Error::NoTtl),
         }
     }
@@ -624,17 +633,17 @@ impl<H: Host> Store<H> {
     /// Removes a slice of the records that have expired. Returns `true` if none is left.
     fn sweep_slice(&self) -> bool {
         match &self.records {
-            Records::OrderedExpiring(expiring) => expiring.sweep_slice(SLICE),
-            Records::HashExpiring(expiring) => expiring.sweep_slice(SLICE),
+            Records::OrderedLimited(limited) => limited.sweep_slice(SLICE),
+            Records::HashLimited(limited) => limited.sweep_slice(SLICE),
             _ => true,
         }
     }
 
-    /// Tidies the deadlines of the records. Returns `true` if there are none.
-    fn tidy_deadlines(&self) -> bool {
+    /// Tidies the lists of a store with limits. Returns `true` if they are empty.
+    fn tidy_lists(&self) -> bool {
         match &self.records {
-            Records::OrderedExpiring(expiring) => expiring.tidy_deadlines(),
-            Records::HashExpiring(expiring) => expiring.tidy_deadlines(),
+            Records::OrderedLimited(limited) => limited.tidy_lists(),
+            Records::HashLimited(limited) => limited.tidy_lists(),
             _ => true,
         }
     }
@@ -647,7 +656,7 @@ impl<H: Host> JoinIdle for Store<H> {
 
     fn join_idle(&self) -> bool {
         let is_one_part = self.upkeep(Upkeep::Parts, 0, &ats_sync::pin());
-        self.tidy_deadlines() && is_one_part
+        self.tidy_lists() && is_one_part
     }
 
     fn reclaim_slice(&self) -> bool {
@@ -672,8 +681,8 @@ impl<H: Host> OnFirstSplit for Store<H> {
     }
 }
 
-impl<H: Host> OnFirstDeadline for Store<H> {
-    fn has_deadline(self: Arc<Self>) {
+impl<H: Host> OnFirstEntry for Store<H> {
+    fn has_entries(self: Arc<Self>) {
         // The writer that calls this is in the store, so this reference is not the last one.
         idle_joiner::notice(&self);
     }
@@ -684,8 +693,8 @@ impl<H: Host> FreeInSlices for Store<H> {
         match &mut self.records {
             Records::Ordered(tree) => tree.free_some(SLICE),
             Records::Hash(table) => table.free_some(SLICE),
-            Records::OrderedExpiring(expiring) => expiring.records_mut().free_some(SLICE),
-            Records::HashExpiring(expiring) => expiring.records_mut().free_some(SLICE),
+            Records::OrderedLimited(limited) => limited.records_mut().free_some(SLICE),
+            Records::HashLimited(limited) => limited.records_mut().free_some(SLICE),
             // Other stores are freed as a whole, in the background.
             _ => true,
         }

@@ -17,9 +17,9 @@ use crate::terms::note::Dating;
 use crate::terms::snapshot_list::SnapshotList;
 use crate::terms::store::bytes::ByteStore;
 use crate::terms::store::codec::Codec;
-use crate::terms::store::expiring::Ttl;
+use crate::terms::store::limited::{Limits, Ttl};
 use crate::terms::store::{Records, SLICE, Store};
-use crate::terms::value::{Values, pack_for_store, record_dated};
+use crate::terms::value::{Values, pack_for_store, record_behind};
 use ats_mem::{Adaptation, Buckets, RecordBox, ShapeNode, Upkeep};
 use ats_store::StoreHandle;
 use ats_sync::Guard;
@@ -203,20 +203,58 @@ impl<H: Host> Table<H> {
     ///
     /// # Errors
     /// [`Error::TableType`] if the table is not in memory.
-    pub fn expiring(mut self, ttl: Ttl) -> Result<Self, Error> {
+    pub fn expiring(self, ttl: Ttl) -> Result<Self, Error> {
+        self.limited(Limits {
+            ttl,
+            ..Limits::default()
+        })
+    }
+
+    /// Returns the table, which is empty, as one with limits.
+    ///
+    /// If an insert brings more objects than the bound, others are removed before it returns: those
+    /// that were not read, or not read for longest, by S3-FIFO (Yang and others, 2023). Writers
+    /// that are under way at the same time may each bring one object more. A list is inserted
+    /// whole, and then objects are removed. For expiry see [`expiring`](Table::expiring).
+    ///
+    /// A read of an object writes to it until it was read three times. An object takes 8 bytes
+    /// more, and its key and 6 bytes besides.
+    ///
+    /// ```
+    /// # use ats::terms::{Limits, Table, TableType, TermHost, Workspace};
+    /// # use ats_term::Term;
+    /// let limits = Limits { objects: Some(100), ..Limits::default() };
+    /// let table = Table::<TermHost>::new(TableType::Set, 1).limited(limits)?;
+    /// # let mut work = Workspace::new();
+    /// for number in 0..1000 {
+    ///     table.insert(&Term::from((number, "object")), &mut work)?;
+    /// }
+    /// assert_eq!((table.len()?, table.evicted()), (100, 900));
+    /// # Ok::<(), ats::terms::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::TableType`] if the table is not in memory.
+    pub fn limited(mut self, limits: Limits) -> Result<Self, Error> {
         if self.has_byte_store {
             return Err(Error::TableType);
         }
         let records = Records::in_memory(self.table_type.is_ordered(), self.table_type.is_bag());
-        let records = records.expiring(ttl).ok_or(Error::TableType)?;
+        let records = records.limited(limits).ok_or(Error::TableType)?;
         self.store = CurrentStore::new(Store::new(records));
         self.expires = true;
         Ok(self)
     }
 
-    /// Returns the time after which objects of the table expire; `None` if they do not.
-    pub fn ttl(&self) -> Option<Ttl> {
-        self.store(&ats_sync::pin()).ttl()
+    /// Returns the limits of the table; `None` if it has none.
+    pub fn limits(&self) -> Option<Limits> {
+        self.store(&ats_sync::pin()).limits()
+    }
+
+    /// Returns the number of keys whose objects were removed because there were too many, since the
+    /// table was made or cleared.
+    pub fn evicted(&self) -> u64 {
+        self.store(&ats_sync::pin()).evicted()
     }
 
     /// Returns the number of keys whose objects have expired and were removed, since the table was
@@ -260,7 +298,7 @@ impl<H: Host> Table<H> {
         if self.packs() {
             pack_record(key, built, packer, dating)
         } else {
-            record_dated(key, built, dating)
+            record_behind(key, built, dating.map(Dating::word))
         }
     }
 
@@ -567,5 +605,5 @@ fn pack_record<H: Host>(
     packer: &mut Packer,
     dating: Option<Dating>,
 ) -> RecordBox<Values<H>> {
-    record_dated(key, packer.pack(built), dating)
+    record_behind(key, packer.pack(built), dating.map(Dating::word))
 }

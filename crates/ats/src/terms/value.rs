@@ -8,7 +8,6 @@
 //!   which begins the block of memory that the value owns.
 
 use crate::terms::cell_words;
-use crate::terms::note::Dating;
 use ats_mem::{Record, RecordBox, Release, Weight};
 use ats_sync::count::atomic::{AtomicU64, Ordering};
 use ats_term::image::{
@@ -174,26 +173,22 @@ pub(crate) fn record<H: Host>(key: &[u8], built: Built<'_, H>) -> RecordBox<Valu
     RecordBox::new(key, built.words(), built.owns())
 }
 
-/// Returns a record like [`record`], which brings a dating if there is one.
+/// Returns a record like [`record`], whose value begins with this note if there is one.
 #[inline(always)]
-pub(crate) fn record_dated<H: Host>(
+pub(crate) fn record_behind<H: Host>(
     key: &[u8],
     built: Built<'_, H>,
-    dating: Option<Dating>,
+    note: Option<u64>,
 ) -> RecordBox<Values<H>> {
-    match dating {
+    match note {
         None => record(key, built),
-        Some(dating) => record_with_dating(key, &built, dating),
+        Some(note) => record_with_note(key, &built, note),
     }
 }
 
 #[cold]
-fn record_with_dating<H: Host>(
-    key: &[u8],
-    built: &Built<'_, H>,
-    dating: Dating,
-) -> RecordBox<Values<H>> {
-    RecordBox::in_parts(key, [&[dating.word()], built.words()], built.owns())
+fn record_with_note<H: Host>(key: &[u8], built: &Built<'_, H>, note: u64) -> RecordBox<Values<H>> {
+    RecordBox::in_parts(key, [&[note], built.words()], built.owns())
 }
 
 /// Returns the form of the value of a record (VALUE-1). The record is borrowed, so its resources

@@ -2,7 +2,7 @@
 
 use crate::terms::error::Error;
 use crate::terms::note::{Dating, NEVER};
-use crate::terms::store::expiring::{TimeLeft, milliseconds};
+use crate::terms::store::limited::{TimeLeft, milliseconds};
 use crate::terms::table::Table;
 use crate::terms::workspace::Workspace;
 use ats_term::image::Host;

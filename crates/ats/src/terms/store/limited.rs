@@ -1,4 +1,5 @@
-//! Records that expire: a store in memory, and the deadlines of its records.
+//! Records with limits: a store in memory whose records expire, or which has a bound of their
+//! number.
 //!
 //! Each record has a [note](crate::terms::note) with its deadline. A reader that finds a record
 //! past its deadline finds none, and so does a writer, under the lock of the key: an object is gone
@@ -16,14 +17,22 @@
 //!
 //! The objects of a key of a bag have one deadline.
 //!
+//! A store with a bound of the number of its objects removes others when an insert brings more, in
+//! the order of its [queues], before the insert returns. A key that is held meanwhile is passed
+//! over. An entry of a queue is stale like one of a deadline, and is taken when its turn comes.
+//!
 //! # Invariants
-//! - EXPIRING-1. All records have a note.
-//! - EXPIRING-2. If a record has a deadline, the list has an entry for it that has its token and is
+//! - LIMITED-1. All records have a note.
+//! - LIMITED-2. If a record has a deadline, the list has an entry for it that has its token and is
 //!   due at the deadline or before it, unless a thread that holds `sweeping` has taken the entry.
 //!   Such a thread then removes the record, or adds an entry.
+//! - LIMITED-3. If the store has a bound, a queue has an entry for each record that has its token,
+//!   unless a thread has taken the entry. Such a thread then removes the record, or puts the entry
+//!   back.
 
 mod clock;
 mod deadlines;
+mod queues;
 
 use super::records::{Decide, TableRecords, Visit, Walked};
 use crate::terms::error::Error;
@@ -36,6 +45,7 @@ use ats_sync::clock::LATE;
 use ats_sync::{Guard, ShardedCounter};
 use ats_term::image::Host;
 use deadlines::{Deadlines, Due};
+use queues::{Candidate, Queues};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
@@ -47,6 +57,11 @@ const SWEPT_AT_ONCE: usize = 64;
 const SWEPT_BY_CALLER: usize = 1024;
 /// A list with this many entries more than twice the number of records is tidied.
 const SPARE_ENTRIES: usize = 4096;
+/// The number of objects that are kept in a row because they were read; the next one goes. Without
+/// it an insert into a table in which all was read would look at all of it.
+const KEPT_MOST: usize = 1000;
+/// The reads for which an object at the end of the small queue moves to the main queue.
+const READS_OF_MAIN: u8 = 2;
 /// Divisor of the interval of an idle object: reading puts the deadline off if this part of the
 /// interval has passed.
 const IDLE_PART: u64 = 16;
@@ -83,6 +98,24 @@ pub(crate) fn milliseconds(time: Duration) -> u64 {
     u64::try_from(ms).unwrap_or(NEVER).clamp(1, NEVER)
 }
 
+/// The limits of a table: see [`Table::limited`](crate::terms::Table::limited).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The time after which objects expire.
+    pub ttl: Ttl,
+    /// The most objects. The objects of a key of a bag go together.
+    pub objects: Option<usize>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            ttl: Ttl::Never,
+            objects: None,
+        }
+    }
+}
+
 impl Ttl {
     fn milliseconds(self) -> u64 {
         match self {
@@ -92,16 +125,18 @@ impl Ttl {
     }
 }
 
-/// The owner of a store, who removes its expired records now and then.
-pub(crate) trait OnFirstDeadline: Send + Sync {
-    /// Begins with that: there is a deadline.
-    fn has_deadline(self: Arc<Self>);
+/// The owner of a store, who removes its expired records, and stale entries, now and then.
+pub(crate) trait OnFirstEntry: Send + Sync {
+    /// Begins with that: there are entries.
+    fn has_entries(self: Arc<Self>);
 }
 
-/// A store whose records expire. See the [module](self).
-pub(crate) struct Expiring<S> {
+/// A store with limits. See the [module](self).
+pub(crate) struct Limited<S> {
     records: S,
-    ttl: Ttl,
+    limits: Limits,
+    /// The queues of a store with a bound.
+    queues: Option<Mutex<Queues>>,
     /// The time of the table in milliseconds.
     interval: u64,
     deadlines: Deadlines,
@@ -110,20 +145,23 @@ pub(crate) struct Expiring<S> {
     /// Held by the thread that removes expired records.
     sweeping: Mutex<()>,
     expired: ShardedCounter,
-    owner: OnceLock<Weak<dyn OnFirstDeadline>>,
+    evicted: ShardedCounter,
+    owner: OnceLock<Weak<dyn OnFirstEntry>>,
 }
 
-impl<S> Expiring<S> {
+impl<S> Limited<S> {
     /// Returns a store of these records, which are empty.
-    pub(crate) fn new(records: S, ttl: Ttl) -> Self {
-        Expiring {
+    pub(crate) fn new(records: S, limits: Limits) -> Self {
+        Limited {
             records,
-            ttl,
-            interval: ttl.milliseconds(),
+            limits,
+            queues: limits.objects.map(|_| Mutex::default()),
+            interval: limits.ttl.milliseconds(),
             deadlines: Deadlines::new(),
             token: AtomicU16::new(0),
             sweeping: Mutex::new(()),
             expired: ShardedCounter::new(),
+            evicted: ShardedCounter::new(),
             owner: OnceLock::new(),
         }
     }
@@ -138,13 +176,20 @@ impl<S> Expiring<S> {
         &mut self.records
     }
 
-    /// Returns the time of the table.
-    pub(crate) fn ttl(&self) -> Ttl {
-        self.ttl
+    /// Returns the limits.
+    pub(crate) fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    fn queues(&self) -> Option<MutexGuard<'_, Queues>> {
+        // Only the system can fail while they are locked, for lack of memory, which ends the
+        // process.
+        let queues = self.queues.as_ref()?;
+        Some(queues.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Sets the owner, once.
-    pub(crate) fn set_owner(&self, owner: Weak<dyn OnFirstDeadline>) {
+    pub(crate) fn set_owner(&self, owner: Weak<dyn OnFirstEntry>) {
         let _ = self.owner.set(owner);
     }
 
@@ -153,9 +198,14 @@ impl<S> Expiring<S> {
         u64::try_from(self.expired.sum()).unwrap_or(0)
     }
 
-    /// Returns the approximate bytes of memory of the deadlines.
-    fn bytes_of_deadlines(&self) -> usize {
-        self.deadlines.bytes()
+    /// Returns the number of records that were removed because there were too many.
+    pub(crate) fn evicted(&self) -> u64 {
+        u64::try_from(self.evicted.sum()).unwrap_or(0)
+    }
+
+    /// Returns the approximate bytes of memory of the deadlines and the queues.
+    fn bytes_of_lists(&self) -> usize {
+        self.deadlines.bytes() + self.queues().map_or(0, |queues| queues.bytes())
     }
 
     /// Returns `true` if a record has not expired.
@@ -181,39 +231,63 @@ impl<S> Expiring<S> {
         if !Self::is_before(note) {
             return false;
         }
-        if matches!(self.ttl, Ttl::Idle(_)) && !note.is_fixed {
-            self.put_off(note, record);
+        let mut read = note;
+        if self.queues.is_some() {
+            read = read.read_again();
+        }
+        if matches!(self.limits.ttl, Ttl::Idle(_)) && !note.is_fixed {
+            read.deadline = self.put_off(note.deadline);
+        }
+        if read != note {
+            note.exchange(read, record);
         }
         true
     }
 
-    /// Puts the deadline of an idle record off, if a part of the interval has passed.
-    fn put_off<H: Host>(&self, note: Note, record: &Rec<H>) {
-        let passed = |now: u64| (now + self.interval).saturating_sub(note.deadline);
+    /// Returns the deadline of an idle record that is read: a later one if a part of the interval
+    /// has passed.
+    fn put_off(&self, deadline: u64) -> u64 {
+        let passed = |now: u64| (now + self.interval).saturating_sub(deadline);
         let part = self.interval / IDLE_PART;
         if passed(clock::recent() + LATE) > part {
             let now = clock::now();
             if passed(now) > part {
-                let deadline = (now + self.interval).min(NEVER - 1);
-                note.exchange(Note { deadline, ..note }, record);
+                return (now + self.interval).min(NEVER - 1);
             }
         }
+        deadline
     }
 
-    /// Adds an entry for a record with a deadline. Returns its token.
+    /// Adds entries for a record: to the list of deadlines if it has one, and to a queue if the
+    /// store has a bound. Returns their token.
     fn enter(&self, key: &[u8], deadline: u64, now: u64) -> u16 {
         let last = self.token.load(Ordering::Relaxed);
         // Two threads may take the same token, at worst for records of the same key.
         let token = Note::next_token(last);
         self.token.store(token, Ordering::Relaxed);
-        self.enter_again(key, token, deadline, now);
+        if let Some(mut queues) = self.queues() {
+            queues.push(key, token);
+            if queues.len() == 1 {
+                drop(queues);
+                self.notify_owner();
+            }
+        }
+        if deadline != NEVER {
+            self.enter_again(key, token, deadline, now);
+        }
         token
     }
 
     fn enter_again(&self, key: &[u8], token: u16, deadline: u64, now: u64) {
-        let is_first = self.deadlines.push(key, token, deadline, now);
-        if is_first && let Some(owner) = self.owner.get().and_then(Weak::upgrade) {
-            owner.has_deadline();
+        if self.deadlines.push(key, token, deadline, now) {
+            self.notify_owner();
+        }
+    }
+
+    /// Tells the owner that there is an entry.
+    fn notify_owner(&self) {
+        if let Some(owner) = self.owner.get().and_then(Weak::upgrade) {
+            owner.has_entries();
         }
     }
 
@@ -232,20 +306,25 @@ impl<S> Expiring<S> {
         let of_table = (after(self.interval), false);
         let (deadline, is_fixed) = match (dating, alive) {
             (Dating::After(time), _) => (after(time), true),
-            (Dating::Kept, Some(old)) if old.is_fixed || !matches!(self.ttl, Ttl::Idle(_)) => {
+            (Dating::Kept, Some(old))
+                if old.is_fixed || !matches!(self.limits.ttl, Ttl::Idle(_)) =>
+            {
                 (old.deadline, old.is_fixed)
             }
             (Dating::Kept | Dating::OfTable, _) => of_table,
         };
-        let token = match old {
-            // The entry of the old record is due early enough.
-            Some(old) if old.deadline <= deadline && old.deadline != NEVER => old.token,
-            _ if deadline == NEVER => 0,
-            _ => self.enter(key, deadline, now),
+        // The entries of the old record serve the new one if they are due early enough.
+        let is_early =
+            |old: &Note| deadline == NEVER || old.deadline <= deadline && old.deadline != NEVER;
+        let (token, reads) = match old.filter(is_early) {
+            Some(old) => (old.token, old.read_again().reads),
+            None if deadline == NEVER && self.queues.is_none() => (0, 0),
+            None => (self.enter(key, deadline, now), 0),
         };
         Note {
             deadline,
             is_fixed,
+            reads,
             token,
         }
     }
@@ -268,7 +347,7 @@ impl<S> Expiring<S> {
     }
 }
 
-impl<S> Expiring<S> {
+impl<S> Limited<S> {
     /// Locks the removal of expired records.
     ///
     /// # Errors
@@ -384,33 +463,134 @@ impl<S> Expiring<S> {
         true
     }
 
-    /// Removes stale entries from the list of deadlines if there are many. Returns `true` if the
-    /// list is empty.
-    pub(crate) fn tidy_deadlines<H: Host>(&self) -> bool
+    /// Removes objects until the bound holds. The caller holds no key.
+    fn make_room<H: Host>(&self)
+    where
+        S: TableRecords<H>,
+    {
+        let Some(most) = self.limits.objects else {
+            return;
+        };
+        let mut kept = 0;
+        while self.records.about_len().is_some_and(|len| len > most) {
+            let Some(candidate) = self.queues().and_then(|mut queues| queues.pop()) else {
+                return;
+            };
+            match self.evict(&candidate, kept >= KEPT_MOST) {
+                Ok(true) => kept += 1,
+                Ok(false) => kept = 0,
+                Err(_) => {
+                    // A list is being written, whose end makes room.
+                    if let Some(mut queues) = self.queues() {
+                        queues.put_back(&candidate);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Removes the record of an entry that was taken, unless it was read and need not go; then the
+    /// entry goes to the main queue. Returns `true` if the record is kept.
+    fn evict<H: Host>(&self, candidate: &Candidate, must_go: bool) -> Result<bool, Error>
+    where
+        S: TableRecords<H>,
+    {
+        let least = if candidate.is_of_main {
+            1
+        } else {
+            READS_OF_MAIN
+        };
+        let guard = ats_sync::pin();
+        let (mut is_kept, mut has_expired, mut is_removed) = (false, false, false);
+        self.records
+            .update_by(&candidate.key, None, &guard, &mut |current| {
+                (is_kept, has_expired, is_removed) = (false, false, false);
+                let Some((record, note)) =
+                    current.and_then(|record| Some((record, Note::of(record)?)))
+                else {
+                    return Change::Keep;
+                };
+                if note.token != candidate.token {
+                    return Change::Keep;
+                }
+                has_expired = !Self::is_before(note);
+                is_kept = !has_expired && !must_go && note.reads >= least;
+                is_removed = !is_kept;
+                if is_removed {
+                    return Change::Remove;
+                }
+                let reads = if candidate.is_of_main {
+                    note.reads - 1
+                } else {
+                    0
+                };
+                note.exchange(Note { reads, ..note }, record);
+                Change::Keep
+            })?;
+        if is_removed {
+            let counter = if has_expired {
+                &self.expired
+            } else {
+                &self.evicted
+            };
+            counter.add(1);
+        }
+        if let Some(mut queues) = self.queues() {
+            if is_kept {
+                queues.keep(candidate);
+            } else if is_removed && !has_expired {
+                queues.on_evicted(candidate);
+            }
+        }
+        Ok(is_kept)
+    }
+
+    /// Returns `true` if an entry of a key is that of its record. The record of a batch that is
+    /// being written cannot be seen yet; its key is held, which is an error here.
+    fn is_current<H: Host>(&self, key: &[u8], token: u16) -> bool
+    where
+        S: TableRecords<H>,
+    {
+        let (guard, mut is_current) = (ats_sync::pin(), true);
+        let looked = self.records.update_by(key, None, &guard, &mut |current| {
+            is_current = current
+                .and_then(Note::of)
+                .is_some_and(|note| note.token == token);
+            Change::Keep
+        });
+        is_current || looked.is_err()
+    }
+
+    /// Removes stale entries from the list of deadlines, and from the queues, if there are many.
+    /// Returns `true` if they are empty.
+    pub(crate) fn tidy_lists<H: Host>(&self) -> bool
     where
         S: TableRecords<H>,
     {
         let records = self.records.about_len().unwrap_or(0);
+        let queued = self.queues().map_or(0, |queues| queues.len());
+        if queued > 2 * records + SPARE_ENTRIES {
+            for _ in 0..queued {
+                let Some(candidate) = self.queues().and_then(|mut queues| queues.rotate()) else {
+                    break;
+                };
+                if self.is_current(&candidate.key, candidate.token)
+                    && let Some(mut queues) = self.queues()
+                {
+                    queues.put_back(&candidate);
+                }
+            }
+        }
         if self.deadlines.len() > 2 * records + SPARE_ENTRIES {
             let mut place = Some((0, 0));
             while let Some(from) = place {
                 let Ok(_sweeping) = self.lock() else { break };
-                place = self.deadlines.tidy_slot(from, |entry| {
-                    // The record of a batch that is being written cannot be seen yet. Its key is
-                    // held, which is an error here.
-                    let (guard, mut is_current) = (ats_sync::pin(), true);
-                    let looked = self
-                        .records
-                        .update_by(&entry.key, None, &guard, &mut |current| {
-                            let note = current.and_then(Note::of);
-                            is_current = note.is_some_and(|note| note.token == entry.token);
-                            Change::Keep
-                        });
-                    is_current || looked.is_err()
-                });
+                let is_current = |entry: &Due| self.is_current(&entry.key, entry.token);
+                place = self.deadlines.tidy_slot(from, is_current);
             }
         }
-        self.deadlines.len() == 0
+        self.deadlines.len() == 0 && self.queues().is_none_or(|queues| queues.len() == 0)
     }
 
     /// Returns the time that is left to the objects of a key; `None` if there are none.
@@ -455,26 +635,26 @@ impl<S> Expiring<S> {
 
 /// A plan that does not see expired records, and whose new records get deadlines.
 struct Dated<'a, 'k, H: Host, S> {
-    store: &'a Expiring<S>,
+    store: &'a Limited<S>,
     keys: &'a [&'k [u8]],
     plan: &'a mut dyn BatchPlan<Values<H>>,
 }
 
 impl<H: Host, S> ats_store::BatchPlan<Rec<H>, RecordBox<Values<H>>> for Dated<'_, '_, H, S> {
     fn decide(&mut self, index: usize, current: Option<&Rec<H>>) -> Change<Values<H>> {
-        let alive = current.filter(|current| Expiring::<S>::is_alive(current));
+        let alive = current.filter(|current| Limited::<S>::is_alive(current));
         let change = self.plan.decide(index, alive);
         self.store.dated(self.keys[index], current, change)
     }
 
     fn build(&mut self, index: usize, current: Option<&Rec<H>>) -> Change<Values<H>> {
-        let alive = current.filter(|current| Expiring::<S>::is_alive(current));
+        let alive = current.filter(|current| Limited::<S>::is_alive(current));
         let change = self.plan.build(index, alive);
         self.store.dated(self.keys[index], current, change)
     }
 }
 
-impl<H: Host, S: TableRecords<H>> TableRecords<H> for Expiring<S> {
+impl<H: Host, S: TableRecords<H>> TableRecords<H> for Limited<S> {
     fn is_ordered(&self) -> bool {
         self.records.is_ordered()
     }
@@ -534,7 +714,9 @@ impl<H: Host, S: TableRecords<H>> TableRecords<H> for Expiring<S> {
         self.records.update_by(key, by, guard, &mut |current| {
             let change = decide(current.filter(|current| Self::is_alive(current)));
             self.dated(key, current, change)
-        })
+        })?;
+        self.make_room();
+        Ok(())
     }
 
     fn update_alone<'g>(
@@ -546,7 +728,9 @@ impl<H: Host, S: TableRecords<H>> TableRecords<H> for Expiring<S> {
         self.records.update_alone(key, guard, &mut |current| {
             let change = decide(current.filter(|current| Self::is_alive(current)));
             self.dated(key, current, change)
-        })
+        })?;
+        self.make_room();
+        Ok(())
     }
 
     fn update_batch(
@@ -557,7 +741,9 @@ impl<H: Host, S: TableRecords<H>> TableRecords<H> for Expiring<S> {
     ) -> Result<bool, Error> {
         let store = self;
         let mut dated = Dated { store, keys, plan };
-        self.records.update_batch(keys, guard, &mut dated)
+        let is_done = self.records.update_batch(keys, guard, &mut dated)?;
+        self.make_room();
+        Ok(is_done)
     }
 
     fn update_end<'g>(
@@ -592,7 +778,7 @@ impl<H: Host, S: TableRecords<H>> TableRecords<H> for Expiring<S> {
     }
 
     fn about_bytes(&self) -> usize {
-        self.records.about_bytes() + self.bytes_of_deadlines()
+        self.records.about_bytes() + self.bytes_of_lists()
     }
 
     fn about_len(&self) -> Option<usize> {
@@ -627,7 +813,7 @@ impl<H: Host, S: TableRecords<H>> TableRecords<H> for Expiring<S> {
     fn totals(&self) -> Result<Option<Totals>, Error> {
         self.sweep_all(&ats_sync::pin())?;
         let totals = self.records.totals()?;
-        let bytes = self.bytes_of_deadlines() as i64;
+        let bytes = self.bytes_of_lists() as i64;
         Ok(totals.map(|totals| Totals {
             structure: totals.structure + bytes,
             ..totals

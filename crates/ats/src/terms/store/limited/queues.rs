@@ -1,0 +1,269 @@
+//! The queues of the keys of a store with a bound: which object goes when there are too many.
+//!
+//! This is S3-FIFO (Yang and others, "FIFO queues are all you need for cache eviction", 2023). A
+//! new key waits in a *small* queue, a tenth of all. Its object goes at the end of that queue
+//! unless it was read twice meanwhile; then it moves to the *main* queue, whose objects go if they
+//! were not read since they came to its front last. So a scan of keys that nobody asks for again
+//! does not drive out those that are asked for. The hashes of keys that went from the small queue
+//! are kept for a while, as *ghosts*: such a key goes to the main queue if it comes again.
+//!
+//! The two bits that count the reads of an object are in its [note](crate::terms::note): a read of
+//! an object that was read three times already writes nothing, so readers of hot objects share no
+//! written memory. Rejected: LRU, which writes the list at each read; SIEVE, in which a scan drives
+//! out what was not read since the hand passed; TinyLFU, which counts each read in a sketch.
+
+use std::collections::{HashSet, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Bytes of a piece of a queue.
+const PIECE_BYTES: usize = 4096;
+/// Bytes of an entry besides its key.
+const HEAD_BYTES: usize = 2 + 4;
+/// Divisor of the number of all entries that gives the length of the small queue.
+const SMALL_PART: usize = 10;
+
+/// An entry of a queue.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Candidate {
+    pub(super) key: Box<[u8]>,
+    pub(super) token: u16,
+    pub(super) is_of_main: bool,
+}
+
+/// Keys and their tokens, one behind the other, in pieces.
+#[derive(Default)]
+struct Queue {
+    pieces: VecDeque<Vec<u8>>,
+    /// The number of bytes of the first piece that were taken already.
+    taken: usize,
+    len: usize,
+    bytes: usize,
+}
+
+impl Queue {
+    fn push(&mut self, key: &[u8], token: u16) {
+        let needed = HEAD_BYTES + key.len();
+        let has_room = |piece: &mut Vec<u8>| piece.capacity() - piece.len() >= needed;
+        if !self.pieces.back_mut().is_some_and(has_room) {
+            let piece = Vec::with_capacity(needed.max(PIECE_BYTES));
+            self.bytes += piece.capacity();
+            self.pieces.push_back(piece);
+        }
+        if let Some(piece) = self.pieces.back_mut() {
+            piece.extend_from_slice(&token.to_le_bytes());
+            // A key of a record has less than 4 GiB.
+            piece.extend_from_slice(&(key.len() as u32).to_le_bytes());
+            piece.extend_from_slice(key);
+            self.len += 1;
+        }
+    }
+
+    fn pop(&mut self) -> Option<(Box<[u8]>, u16)> {
+        let piece = self.pieces.front()?;
+        let (token, rest) = piece[self.taken..].split_first_chunk()?;
+        let (len, rest) = rest.split_first_chunk()?;
+        let key: Box<[u8]> = rest[..u32::from_le_bytes(*len) as usize].into();
+        let token = u16::from_le_bytes(*token);
+        self.taken += HEAD_BYTES + key.len();
+        self.len -= 1;
+        if self.taken == piece.len() {
+            self.bytes -= piece.capacity();
+            self.pieces.pop_front();
+            self.taken = 0;
+        }
+        Some((key, token))
+    }
+}
+
+/// The hasher of numbers that are hashes.
+#[derive(Default)]
+struct Same(u64);
+
+impl Hasher for Same {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = xxh3_64(bytes);
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number;
+    }
+}
+
+/// Hashes of keys that went from the small queue, in the order in which they went.
+#[derive(Default)]
+struct Ghosts {
+    set: HashSet<u64, BuildHasherDefault<Same>>,
+    order: VecDeque<u64>,
+}
+
+impl Ghosts {
+    /// Adds a key, and forgets the oldest ones beyond this number.
+    fn push(&mut self, key: &[u8], most: usize) {
+        let hash = xxh3_64(key);
+        if self.set.insert(hash) {
+            self.order.push_back(hash);
+        }
+        while self.order.len() > most
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.set.remove(&oldest);
+        }
+    }
+
+    /// Removes a key. Returns `true` if it was there. Its place in the order is left, which only
+    /// makes another key with that hash go a little early.
+    fn take(&mut self, key: &[u8]) -> bool {
+        !self.set.is_empty() && self.set.remove(&xxh3_64(key))
+    }
+
+    fn bytes(&self) -> usize {
+        self.set.capacity() * 9 + self.order.capacity() * 8
+    }
+}
+
+/// See the [module](self).
+#[derive(Default)]
+pub(super) struct Queues {
+    small: Queue,
+    main: Queue,
+    ghosts: Ghosts,
+}
+
+impl Queues {
+    /// Returns the number of entries.
+    pub(super) fn len(&self) -> usize {
+        self.small.len + self.main.len
+    }
+
+    /// Returns the approximate bytes of memory.
+    pub(super) fn bytes(&self) -> usize {
+        self.small.bytes + self.main.bytes + self.ghosts.bytes()
+    }
+
+    /// Adds the key of a new object.
+    pub(super) fn push(&mut self, key: &[u8], token: u16) {
+        if self.ghosts.take(key) {
+            self.main.push(key, token);
+        } else {
+            self.small.push(key, token);
+        }
+    }
+
+    /// Takes the entry whose object goes next, unless it was read.
+    pub(super) fn pop(&mut self) -> Option<Candidate> {
+        let is_of_main = self.small.len * SMALL_PART < self.len();
+        let queue = if is_of_main {
+            &mut self.main
+        } else {
+            &mut self.small
+        };
+        let (key, token) = queue.pop()?;
+        Some(Candidate {
+            key,
+            token,
+            is_of_main,
+        })
+    }
+
+    /// Puts an entry to the end of the main queue.
+    pub(super) fn keep(&mut self, candidate: &Candidate) {
+        self.main.push(&candidate.key, candidate.token);
+    }
+
+    /// Puts an entry to the end of its own queue.
+    pub(super) fn put_back(&mut self, candidate: &Candidate) {
+        let queue = if candidate.is_of_main {
+            &mut self.main
+        } else {
+            &mut self.small
+        };
+        queue.push(&candidate.key, candidate.token);
+    }
+
+    /// Notes that the object of an entry has gone.
+    pub(super) fn on_evicted(&mut self, candidate: &Candidate) {
+        if !candidate.is_of_main {
+            let most = self.main.len.max(self.small.len);
+            self.ghosts.push(&candidate.key, most);
+        }
+    }
+
+    /// Takes the oldest entry of the queue that has more entries than it needs, for a look whether
+    /// it is stale; [`put_back`](Queues::put_back) follows if it is not.
+    pub(super) fn rotate(&mut self) -> Option<Candidate> {
+        let is_of_main = self.main.len > self.small.len;
+        let queue = if is_of_main {
+            &mut self.main
+        } else {
+            &mut self.small
+        };
+        let (key, token) = queue.pop()?;
+        Some(Candidate {
+            key,
+            token,
+            is_of_main,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_returns_keys_in_order_and_their_memory() {
+        let mut queue = Queue::default();
+        for round in 0..3_u32 {
+            for number in 0..5000_u32 {
+                let key = number.to_le_bytes().repeat((number % 7) as usize);
+                queue.push(&key, number as u16);
+            }
+            queue.push(&[round as u8; 10_000], 0);
+            assert_eq!(queue.len, 5001);
+            for number in 0..5000_u32 {
+                let key = number.to_le_bytes().repeat((number % 7) as usize);
+                assert_eq!(queue.pop(), Some((key.into(), number as u16)));
+            }
+            assert_eq!(queue.pop(), Some(([round as u8; 10_000].into(), 0)));
+            assert_eq!((queue.pop(), queue.len, queue.bytes), (None, 0, 0));
+        }
+    }
+
+    #[test]
+    fn a_key_that_comes_again_goes_to_the_main_queue() {
+        let mut queues = Queues::default();
+        for number in 0..100_u8 {
+            queues.push(&[number], u16::from(number));
+        }
+        let first = queues.pop().expect("there are entries");
+        assert_eq!((&*first.key, first.is_of_main), (&[0][..], false));
+        queues.on_evicted(&first);
+        queues.push(&[0], 200);
+        assert_eq!((queues.main.len, queues.small.len), (1, 99));
+        // The small queue goes first until it is a tenth.
+        for _ in 0..90 {
+            let next = queues.pop().expect("there are entries");
+            assert!(!next.is_of_main);
+            queues.keep(&next);
+        }
+        assert_eq!(queues.small.len, 9);
+        assert!(queues.pop().expect("there are entries").is_of_main);
+    }
+
+    #[test]
+    fn ghosts_are_forgotten() {
+        let mut ghosts = Ghosts::default();
+        for number in 0..1000_u16 {
+            ghosts.push(&number.to_le_bytes(), 10);
+        }
+        assert_eq!(ghosts.set.len(), 10);
+        assert!(ghosts.take(&999_u16.to_le_bytes()));
+        assert!(!ghosts.take(&999_u16.to_le_bytes()));
+        assert!(!ghosts.take(&989_u16.to_le_bytes()));
+    }
+}
