@@ -32,7 +32,7 @@
 -export([take/2, take_many/2, take_first/1, take_last/1, take_all_objects/1, select_take/2]).
 %% Reading
 -export([lookup/2, lookup_many/2, lookup_element/3, lookup_element/4, lookup_elements/3]).
--export([fetch/3]).
+-export([fetch/3, fetch/4]).
 -export([member/2, tab2list/1]).
 %% Traversal
 -export([first/1, last/1, next/2, prev/2]).
@@ -743,6 +743,24 @@ lookup_elements(Table, Key, Positions) ->
 fetch(Table, Key, Function) ->
     ?WITH_ERROR_INFO(ats_fetch:fetch(memory, identifier(Table), Key, Function),
                      [Table, Key, Function]).
+
+%% @doc Returns the value of a key like {@link fetch/3}. A value that the function makes is there for a
+%% time, like an object that {@link insert/3} inserts. The table must have the option `ttl' or
+%% `max_objects'.
+%%
+%% ```
+%% 1> ats:new(tokens, [named_table, public, {ttl, infinity}]).
+%% tokens
+%% 2> ats:fetch(tokens, ann, fun(_) -> secret end, #{ttl => 60000}).
+%% secret
+%% 3> ats:ttl(tokens, ann) =< 60000.
+%% true
+%% '''
+-spec fetch(table(), Key, fun((Key) -> Value), #{ttl := lifetime()}) -> Value.
+fetch(Table, Key, Function, Options) ->
+    ?WITH_ERROR_INFO(ats_fetch:fetch(memory, identifier(Table), Key, Function,
+                                     ats_options:lifetime(Options)),
+                     [Table, Key, Function, Options]).
 
 %% @doc Tells whether a key is in the table.
 %%

@@ -264,11 +264,13 @@ other_messages(diff, _Table, [Second | _], {second, Cause}) ->
     [table(Second, Cause)];
 other_messages(diff, _Table, [_Second | _], other_table) ->
     [<<"a snapshot of another table">>];
-other_messages(fetch, _Table, [_Key, _Function], function) ->
+other_messages(fetch, _Table, [_Key, _Function, Options], options) ->
+    [none, none, lifetime(Options)];
+other_messages(fetch, _Table, [_Key, _Function | _], function) ->
     [none, <<"not a function of one argument">>];
-other_messages(fetch, _Table, [_Key, _Function], waits_for_itself) ->
+other_messages(fetch, _Table, [_Key, _Function | _], waits_for_itself) ->
     [<<"a key whose value is being made by this process, or by one that waits for it">>];
-other_messages(fetch, _Table, [_Key, _Function], position) ->
+other_messages(fetch, _Table, [_Key, _Function | _], position) ->
     [<<"the key of an object without a second element">>];
 other_messages(info, _Table, [_Item], _Cause) ->
     [<<"not a valid info item">>];

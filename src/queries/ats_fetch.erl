@@ -17,11 +17,13 @@
 
 -behaviour(gen_server).
 
--export([fetch/4]).
+-export([fetch/4, fetch/5]).
 -export([start_link/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -type where() :: memory | disk.
+-type how() :: {where(), ats_nif:lifetime()}.
+%% The place of a new object, and the time for which it is there.
 %% A key of a table.
 -type place() :: {ats:tid(), Key :: term()}.
 
@@ -43,25 +45,37 @@
 %% Calls
 %%--------------------------------------------------------------------------------------------
 
-%% @doc Returns the value of a key, which the function makes if there is none.
+%% @doc Returns the value of a key, which the function makes if there is none, for the time of the
+%% table.
 -spec fetch(where(), ats:tid(), Key :: term(), fun((Key :: term()) -> Value)) -> Value.
-fetch(Where, Table, Key, Function) when is_function(Function, 1) ->
+fetch(Where, Table, Key, Function) ->
+    fetch(Where, Table, Key, Function, default).
+
+%% @doc Returns the value of a key, which the function makes if there is none, for a time.
+-spec fetch(where(), ats:tid(), Key :: term(), fun((Key :: term()) -> Value),
+            ats_nif:lifetime()) -> Value.
+fetch(Where, Table, Key, Function, Lifetime) when is_function(Function, 1) ->
     case find(Where, Table, Key) of
         {value, Value} ->
             Value;
         none ->
             ok = check(Where, Table),
-            claim(Where, {Table, Key}, Function)
+            ok = check_lifetime(Table, Lifetime),
+            claim({Where, Lifetime}, {Table, Key}, Function)
     end;
-fetch(Where, Table, Key, _Function) ->
+fetch(Where, Table, Key, _Function, _Lifetime) ->
     _ = lookup(Where, Table, Key),
     erlang:error({ats_error, function}).
 
 lookup(memory, Table, Key) -> ats_nif:lookup(Table, Key);
 lookup(disk, Table, Key) -> ats_merge_access:lookup(Table, Key).
 
-insert_new(memory, Table, Object) -> ats_nif:insert_new(Table, Object);
-insert_new(disk, Table, Object) -> ats_merge_access:change(Table, insert_new, [Object]).
+insert_new({memory, default}, Table, Object) ->
+    ats_nif:insert_new(Table, Object);
+insert_new({memory, Lifetime}, Table, Object) ->
+    ats_nif:insert_new(Table, Object, Lifetime);
+insert_new({disk, default}, Table, Object) ->
+    ats_merge_access:change(Table, insert_new, [Object]).
 
 type(memory, Table) ->
     {ats_info:item(type, Table), ats_info:item(keypos, Table)};
@@ -88,25 +102,35 @@ check(Where, Table) ->
         {_, _} -> erlang:error({ats_error, key_not_first})
     end.
 
--spec claim(where(), place(), fun((term()) -> Value)) -> Value.
-claim(Where, Place, Function) ->
+%% Checks that objects of the table can have a time, before the function is called.
+-spec check_lifetime(ats:tid(), ats_nif:lifetime()) -> ok.
+check_lifetime(_Table, default) ->
+    ok;
+check_lifetime(Table, _Lifetime) ->
+    case ats_info:item(ttl, Table) of
+        false -> erlang:error({ats_error, ttl});
+        _ -> ok
+    end.
+
+-spec claim(how(), place(), fun((term()) -> Value)) -> Value.
+claim(How, Place, Function) ->
     ok = ats_disk_tables:ensure_started(),
     try gen_server:call(?MODULE, {claim, Place}, infinity) of
-        yours -> make(Where, Place, Function);
+        yours -> make(How, Place, Function);
         {value, Value} -> Value;
         waits_for_itself -> erlang:error({ats_error, waits_for_itself})
     catch
         %% The application was stopped, or the server was killed, and with it all claims.
-        exit:{_, {gen_server, call, [?MODULE | _]}} -> claim(Where, Place, Function)
+        exit:{_, {gen_server, call, [?MODULE | _]}} -> claim(How, Place, Function)
     end.
 
--spec make(where(), place(), fun((term()) -> Value)) -> Value.
-make(Where, {Table, Key} = Place, Function) ->
+-spec make(how(), place(), fun((term()) -> Value)) -> Value.
+make({Where, _Lifetime} = How, {Table, Key} = Place, Function) ->
     try
         %% The last holder may have given the claim up after this process has looked.
         case find(Where, Table, Key) of
             {value, Found} -> Found;
-            none -> put_new(Where, Table, Key, Function(Key))
+            none -> put_new(How, Table, Key, Function(Key))
         end
     of
         Value ->
@@ -119,9 +143,9 @@ make(Where, {Table, Key} = Place, Function) ->
     end.
 
 %% An object that was inserted while the function ran may be newer than the value of the function.
--spec put_new(where(), ats:tid(), term(), Value) -> Value.
-put_new(Where, Table, Key, Value) ->
-    case insert_new(Where, Table, {Key, Value}) of
+-spec put_new(how(), ats:tid(), term(), Value) -> Value.
+put_new({Where, _Lifetime} = How, Table, Key, Value) ->
+    case insert_new(How, Table, {Key, Value}) of
         true ->
             Value;
         false ->

@@ -7,13 +7,14 @@
 -export([found_or_made/1, made_once/1, failures_are_passed_over/1, ended_holders/1]).
 -export([ended_waiters/1, newer_objects/1, nested/1, waits_for_itself/1, deleted_tables/1]).
 -export([killed_servers/1, on_disk/1, invalid_on_disk/1, stopped_application/1, invalid/1]).
+-export([for_a_time/1]).
 
 -define(TYPES, [set, ordered_set]).
 
 all() ->
     [found_or_made, made_once, failures_are_passed_over, ended_holders, ended_waiters,
      newer_objects, nested, waits_for_itself, deleted_tables, killed_servers, on_disk,
-     invalid_on_disk, stopped_application, invalid].
+     invalid_on_disk, stopped_application, invalid, for_a_time].
 
 table() -> ats:new(fetched, [public]).
 
@@ -318,3 +319,25 @@ text(Arguments) ->
     catch
         error:Reason:Stack -> ats_errors:format_error(Reason, Stack)
     end.
+
+%% A value that is made is there for its time, and is made again.
+for_a_time(_) ->
+    [begin
+         T = ats:new(fetched, [Type, public, {ttl, 60000}]),
+         ?assertEqual(1, ats:fetch(T, a, fun(a) -> 1 end, #{ttl => 10})),
+         ?assertEqual(1, ats:fetch(T, a, unused(), #{ttl => 10})),
+         ?assertEqual(5, ats:fetch(T, b, fun(b) -> 5 end)),
+         ?assert(ats:ttl(T, b) > 50000),
+         timer:sleep(10),
+         ?assertEqual(2, ats:fetch(T, a, fun(a) -> 2 end, #{ttl => infinity})),
+         ?assertEqual(infinity, ats:ttl(T, a)),
+         ?assertError(badarg, ats:fetch(T, a, unused(), #{ttl => 0})),
+         ?assertError(badarg, ats:fetch(T, a, unused(), [])),
+         ?assertError(badarg, ats:fetch(T, c, nofun, #{ttl => 10})),
+         ats:delete(T)
+     end || Type <- ?TYPES],
+    Without = table(),
+    ?assertError(badarg, ats:fetch(Without, a, unused(), #{ttl => 10})),
+    true = ats:insert(Without, {a, 1}),
+    ?assertEqual(1, ats:fetch(Without, a, unused(), #{ttl => 10})),
+    check_rest().
