@@ -744,8 +744,8 @@ fetch(Table, Key, Function) ->
     ?WITH_ERROR_INFO(ats_fetch:fetch(memory, identifier(Table), Key, Function),
                      [Table, Key, Function]).
 
-%% @doc Returns the value of a key like {@link fetch/3}. A value that the function makes is there for a
-%% time, like an object that {@link insert/3} inserts. The table must have the option `ttl' or
+%% @doc Returns the value of a key like {@link fetch/3}. A value that the function makes is there
+%% for a time, like an object that {@link insert/3} inserts. The table must have the option `ttl' or
 %% `max_objects'.
 %%
 %% ```

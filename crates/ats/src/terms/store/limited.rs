@@ -42,12 +42,15 @@ use ats_mem::read_points::{Query, ReadPoints};
 use ats_mem::{BatchPlan, Busy, Change, ReadPoint, RecordBox, Totals, Upkeep, Walk, When};
 use ats_store::{End, SlotAnswer};
 use ats_sync::clock::LATE;
+use ats_sync::counter::thread_number;
 use ats_sync::{Guard, ShardedCounter};
 use ats_term::image::Host;
 use deadlines::{Deadlines, Due};
 use queues::{Candidate, Queues};
+use std::cell::Cell;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicU16, Ordering};
+#[cfg(feature = "forcing")]
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
 use std::time::Duration;
 
@@ -90,6 +93,18 @@ pub enum TimeLeft {
     Time(Duration),
     /// No end.
     Forever,
+}
+
+/// Returns a token. Two threads may take the same one, at worst for records of the same key, so
+/// that a stale entry is taken for a current one.
+fn next_token() -> u16 {
+    thread_local! {
+        static LAST: Cell<u16> = Cell::new((thread_number() * 1009) as u16);
+    }
+    LAST.with(|last| {
+        last.set(Note::next_token(last.get()));
+        last.get()
+    })
 }
 
 /// Returns a duration in milliseconds, rounded up, from 1 to [`NEVER`].
@@ -140,8 +155,6 @@ pub(crate) struct Limited<S> {
     /// The time of the table in milliseconds.
     interval: u64,
     deadlines: Deadlines,
-    /// The token of the newest entry.
-    token: AtomicU16,
     /// Held by the thread that removes expired records.
     sweeping: Mutex<()>,
     expired: ShardedCounter,
@@ -158,7 +171,6 @@ impl<S> Limited<S> {
             queues: limits.objects.map(|_| Mutex::default()),
             interval: limits.ttl.milliseconds(),
             deadlines: Deadlines::new(),
-            token: AtomicU16::new(0),
             sweeping: Mutex::new(()),
             expired: ShardedCounter::new(),
             evicted: ShardedCounter::new(),
@@ -261,10 +273,7 @@ impl<S> Limited<S> {
     /// Adds entries for a record: to the list of deadlines if it has one, and to a queue if the
     /// store has a bound. Returns their token.
     fn enter(&self, key: &[u8], deadline: u64, now: u64) -> u16 {
-        let last = self.token.load(Ordering::Relaxed);
-        // Two threads may take the same token, at worst for records of the same key.
-        let token = Note::next_token(last);
-        self.token.store(token, Ordering::Relaxed);
+        let token = next_token();
         if let Some(mut queues) = self.queues() {
             queues.push(key, token);
             if queues.len() == 1 {
@@ -364,7 +373,7 @@ impl<S> Limited<S> {
     }
 
     /// Handles some entries that are due. Returns their number.
-    fn sweep_some<H: Host>(&self, now: u64, guard: &Guard) -> Result<usize, Error>
+    fn sweep_some<H: Host>(&self, now: u64) -> Result<usize, Error>
     where
         S: TableRecords<H>,
     {
@@ -372,13 +381,14 @@ impl<S> Limited<S> {
         if !self.deadlines.is_due(now) {
             return Ok(0);
         }
+        let guard = ats_sync::pin();
         let taken = self.deadlines.take(now, SWEPT_AT_ONCE);
         let mut result = Ok(taken.len());
         for entry in &taken {
             let done = if result.is_err() {
                 Err(Error::Busy)
             } else {
-                self.sweep(entry, now, guard)
+                self.sweep(entry, now, &guard)
             };
             if let Err(error) = done {
                 // The entry is due at once again.
@@ -424,7 +434,7 @@ impl<S> Limited<S> {
     ///
     /// # Errors
     /// [`Error::Busy`] if the calling thread must not work for that long.
-    fn sweep_all<H: Host>(&self, guard: &Guard) -> Result<(), Error>
+    fn sweep_all<H: Host>(&self) -> Result<(), Error>
     where
         S: TableRecords<H>,
     {
@@ -432,7 +442,7 @@ impl<S> Limited<S> {
         let mut swept = 0;
         loop {
             // Another thread may have taken entries.
-            let some = self.sweep_some(now, guard)?;
+            let some = self.sweep_some(now)?;
             if some == 0 {
                 return Ok(());
             }
@@ -455,7 +465,7 @@ impl<S> Limited<S> {
                 return false;
             }
             // A key that is held is tried again.
-            match self.sweep_some(now, &ats_sync::pin()) {
+            match self.sweep_some(now) {
                 Ok(some) => swept += some,
                 Err(_) => return false,
             }
@@ -773,7 +783,7 @@ impl<H: Host, S: TableRecords<H>> TableRecords<H> for Limited<S> {
     }
 
     fn objects(&self) -> Result<usize, Error> {
-        self.sweep_all(&ats_sync::pin())?;
+        self.sweep_all()?;
         self.records.objects()
     }
 
@@ -801,7 +811,7 @@ impl<H: Host, S: TableRecords<H>> TableRecords<H> for Limited<S> {
     ) -> Result<SlotAnswer, Error> {
         if self.is_ordered() {
             // A slot is the record of that rank.
-            self.sweep_all(guard)?;
+            self.sweep_all()?;
         }
         self.records.slot(index, guard, &mut |record| {
             if Self::is_alive(record) {
@@ -811,7 +821,7 @@ impl<H: Host, S: TableRecords<H>> TableRecords<H> for Limited<S> {
     }
 
     fn totals(&self) -> Result<Option<Totals>, Error> {
-        self.sweep_all(&ats_sync::pin())?;
+        self.sweep_all()?;
         let totals = self.records.totals()?;
         let bytes = self.bytes_of_lists() as i64;
         Ok(totals.map(|totals| Totals {
@@ -828,7 +838,7 @@ impl<H: Host, S: TableRecords<H>> TableRecords<H> for Limited<S> {
         &self,
         prepare: &mut dyn FnMut() -> Result<bool, Busy>,
     ) -> Result<Option<ReadPoint>, Error> {
-        self.sweep_all(&ats_sync::pin())?;
+        self.sweep_all()?;
         self.records.begin(prepare)
     }
 
