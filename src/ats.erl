@@ -103,6 +103,7 @@
       | {snapshot_memory, infinity | (Bytes :: non_neg_integer())}
       | {ttl, ttl()}
       | {max_objects, infinity | pos_integer()}
+      | {max_memory, infinity | (Bytes :: pos_integer())}
       | {backend, backend()}.
 -type table_change() ::
         {heir, Pid :: pid(), HeirData :: term()} | {heir, none}
@@ -214,6 +215,10 @@
 %% object takes 8 bytes more, and its key and 6 bytes besides. {@link insert/3} works as with `{ttl,
 %% infinity}'. This option does not exist in `ets'.
 %%
+%% `{max_memory, Bytes}' bounds the memory of the table in the same way: that of {@link info/2},
+%% without the content of large binaries, which objects share. An object that is larger by itself is
+%% refused. A table takes a few kilobytes when it is empty.
+%%
 %% `{backend, Store}' names the store of the table. Builds that measure or test have stores to
 %% compare with, see docs/inside/scaling.md; a release has `default' alone. This option does not
 %% exist in `ets'.
@@ -317,7 +322,7 @@ info(Table) ->
 
 %% @doc Returns one item of the description of a table: any of those in {@link info/1}, `fixed',
 %% `safe_fixed', `safe_fixed_monotonic_time', `full_scan', `backend', `ttl', `expired',
-%% `max_objects', `evicted', `binary' or
+%% `max_objects', `max_memory', `evicted', `binary' or
 %% `stats'.
 %%
 %% `binary' lists the binaries that the objects share with others, an element

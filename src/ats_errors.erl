@@ -13,7 +13,7 @@
 -export_type([cause/0]).
 
 -type cause() ::
-        type | id | access | table_type | ttl  % what is wrong with the table
+        type | id | access | table_type | ttl | max_memory  % what is wrong with the table
       | badkey | keypos | position             % what is wrong with another argument
       | options | function | range
       | waits_for_itself | key_not_first      % of fetch/3
@@ -192,6 +192,8 @@ table(_Table, table_type) ->
     <<"the table identifier refers to an ATS table of a type not supported by this operation">>;
 table(_Table, ttl) ->
     <<"the objects of the table do not expire: it was made without the option `ttl'">>;
+table(_Table, max_memory) ->
+    <<"the objects of a key are larger than the option `max_memory' of the table says">>;
 table(_Table, snapshot) ->
     <<"the table is a snapshot, which can only be read">>;
 table(_Table, key_not_first) ->

@@ -86,6 +86,7 @@ pick(Item, {Id, DecentralizedCounters, ReadConcurrency, WriteConcurrency, Compre
         backend -> Backend;
         ttl -> limit(1, Limits);
         max_objects -> limit(2, Limits);
+        max_memory -> limit(3, Limits);
         expired -> Expired;
         evicted -> Evicted;
         binary -> ats_binaries:of_table(Id);
@@ -96,9 +97,9 @@ pick(Item, {Id, DecentralizedCounters, ReadConcurrency, WriteConcurrency, Compre
     end.
 
 %% A table without limits has no objects that expire, and any number of them.
--spec limit(1 | 2, ats_nif:limits()) -> false | infinity | ats:ttl() | pos_integer().
+-spec limit(1..3, ats_nif:limits()) -> false | infinity | ats:ttl() | pos_integer().
 limit(1, false) -> false;
-limit(2, false) -> infinity;
+limit(_, false) -> infinity;
 limit(Number, Limits) -> element(Number, Limits).
 
 %% @doc Returns the time since which a table is fixed, and the processes that fix it.

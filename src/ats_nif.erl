@@ -111,7 +111,10 @@
          Limits :: limits()}.
 
 %% The limits of a table, if it has some.
--type limits() :: false | {Ttl :: ats:ttl(), MaxObjects :: infinity | pos_integer()}.
+-type limits() :: false
+                | {Ttl :: ats:ttl(),
+                   MaxObjects :: infinity | pos_integer(),
+                   MaxMemory :: infinity | pos_integer()}.
 
 %% The time for which objects are there that are inserted; `default' is that of the table.
 -type lifetime() :: default | ats:lifetime().

@@ -15,6 +15,9 @@
 %% The longest time after which objects expire, in milliseconds: 34 years.
 -define(MAX_TTL, ((1 bsl 40) - 2)).
 -define(IS_TTL(Ms), (is_integer(Ms) andalso Ms > 0 andalso Ms =< ?MAX_TTL)).
+-define(IS_BOUND(Max),
+        (Max =:= infinity
+         orelse is_integer(Max) andalso Max > 0 andalso Max =< ?MAX_SMALL_INTEGER)).
 -define(MIN_LOCKS, 64).
 -define(MAX_LOCKS, 32768).
 -define(IS_ORDERED(Type),
@@ -44,6 +47,7 @@
          snapshot_memory = default :: default | infinity | non_neg_integer(),
          ttl = false :: false | ats:ttl(),
          max_objects = infinity :: infinity | pos_integer(),
+         max_memory = infinity :: infinity | pos_integer(),
          backend = default :: atom(),
          %% Implied by the other options, and asked for by name.
          decentralized_implied = false :: boolean(),
@@ -136,10 +140,10 @@ option({ttl, Ms}, Read) when ?IS_TTL(Ms) ->
     Read#options{ttl = Ms};
 option({ttl, {idle, Ms} = Ttl}, Read) when ?IS_TTL(Ms) ->
     Read#options{ttl = Ttl};
-option({max_objects, infinity}, Read) ->
-    Read#options{max_objects = infinity};
-option({max_objects, Max}, Read) when is_integer(Max), Max > 0, Max =< ?MAX_SMALL_INTEGER ->
+option({max_objects, Max}, Read) when ?IS_BOUND(Max) ->
     Read#options{max_objects = Max};
+option({max_memory, Max}, Read) when ?IS_BOUND(Max) ->
+    Read#options{max_memory = Max};
 option({keypos, Pos}, Read) when is_integer(Pos), Pos > 0, Pos =< ?MAX_SMALL_INTEGER ->
     Read#options{keypos = Pos};
 option({heir, none}, Read) ->
@@ -216,9 +220,12 @@ finish(#options{} = Read) ->
           limits(Read)}}.
 
 -spec limits(#options{}) -> ats_nif:limits().
-limits(#options{ttl = false, max_objects = infinity}) -> false;
-limits(#options{ttl = false, max_objects = Max}) -> {infinity, Max};
-limits(#options{ttl = Ttl, max_objects = Max}) -> {Ttl, Max}.
+limits(#options{ttl = false, max_objects = infinity, max_memory = infinity}) ->
+    false;
+limits(#options{ttl = false, max_objects = Objects, max_memory = Memory}) ->
+    {infinity, Objects, Memory};
+limits(#options{ttl = Ttl, max_objects = Objects, max_memory = Memory}) ->
+    {Ttl, Objects, Memory}.
 
 %% Only a table with several locks has counters worth spreading.
 -spec decentralized_counters(#options{}) -> boolean().

@@ -39,6 +39,8 @@ defmodule ATS.Cache do
     * `:ttl` - the time of values, in milliseconds: since they were written, or with `{:idle, ms}`
       since they were written or read. The default is `:infinity`.
     * `:limit` - the most values. The default is `:infinity`.
+    * `:memory` - the most bytes of memory, without the content of large binaries. The default is
+      `:infinity`.
     * `:type` - `:set`, which is the default, or `:ordered_set`
   """
   @spec start_link(keyword()) :: GenServer.on_start()
@@ -57,13 +59,15 @@ defmodule ATS.Cache do
   def init({name, options}), do: {:ok, :ats.new(name, options)}
 
   defp table_options(options) do
-    known = Keyword.validate!(options, [:name, ttl: :infinity, limit: :infinity, type: :set])
+    defaults = [:name, ttl: :infinity, limit: :infinity, memory: :infinity, type: :set]
+    known = Keyword.validate!(options, defaults)
 
     unless known[:type] in [:set, :ordered_set] do
       raise ArgumentError, "the type is :set or :ordered_set, not #{inspect(known[:type])}"
     end
 
-    [:named_table, :public, known[:type], ttl: known[:ttl], max_objects: known[:limit]]
+    limits = [ttl: known[:ttl], max_objects: known[:limit], max_memory: known[:memory]]
+    [:named_table, :public, known[:type]] ++ limits
   end
 
   @doc "Returns the value of a key, or the default."

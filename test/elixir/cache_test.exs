@@ -83,6 +83,18 @@ defmodule ATS.CacheTest do
     assert Cache.stats(cache).evicted == 901
   end
 
+  test "a cache keeps to its memory" do
+    cache = start(:bounded, memory: 50_000)
+
+    for key <- 1..5_000 do
+      Cache.put(cache, key, List.duplicate(key, 10))
+      assert Cache.stats(cache).memory <= 50_500
+    end
+
+    assert Cache.size(cache) > 100
+    assert_raise ArgumentError, fn -> Cache.put(cache, 1, Enum.to_list(1..50_000)) end
+  end
+
   test "a missing value is made once" do
     cache = start(:fetched)
     made = :counters.new(1, [])

@@ -9,7 +9,7 @@
 -export([moments/1, many_at_once/1, memory/1, emptied_tables/1, tables_change_hands/1]).
 -export([files_have_no_deadlines/1, keys_that_are_held/1, invalid/1]).
 -export([bounds/1, bounds_and_reads/1, bounds_and_times/1, bounds_beside_writers/1]).
--export([bounds_and_moments/1, large_lists/1]).
+-export([bounds_and_moments/1, large_lists/1, bounds_of_memory/1]).
 
 -define(TYPES, [set, ordered_set, bag, duplicate_bag, ordered_bag, ordered_duplicate_bag]).
 -define(SETS, [set, ordered_set]).
@@ -19,7 +19,7 @@ all() ->
      inserts_begin_again, times_of_their_own, idle, locks, lists, bags, moments, many_at_once,
      memory, emptied_tables, tables_change_hands, files_have_no_deadlines, keys_that_are_held,
      invalid, bounds, bounds_and_reads, bounds_and_times, bounds_beside_writers,
-     bounds_and_moments, large_lists].
+     bounds_and_moments, large_lists, bounds_of_memory].
 
 %% Returns a table whose only object has expired. Nothing removes it before the first call but the
 %% background, so that both a record that is there and one that is gone are met.
@@ -469,6 +469,29 @@ large_lists(_) ->
          ?assertEqual(Number - 100, ats:info(T, evicted)),
          ats:delete(T)
      end || Type <- ?SETS, Number <- [101, 400, 100000]].
+
+bounds_of_memory(_) ->
+    Word = erlang:system_info(wordsize),
+    [begin
+         T = ats:new(t, [Type, public, {max_memory, Max} | Options]),
+         [begin
+              true = ats:insert(T, {Key, lists:seq(1, rand:uniform(9))}),
+              Key rem 50 =/= 0 orelse ?assert(ats:info(T, memory) * Word =< Max + Max div 100)
+          end || Key <- lists:seq(1, 10000)],
+         ?assert(ats:info(T, memory) * Word > Max div 10 * 8),
+         ?assert(ats:info(T, evicted) > 1000),
+         ?assertEqual(Max, ats:info(T, max_memory)),
+         Size = ats:info(T, size),
+         ?assertError(badarg, ats:insert(T, {1, lists:seq(1, Max)})),
+         ?assertEqual("the objects of a key are larger than the option `max_memory' of the table "
+                      "says",
+                      text(fun() -> ats:insert(T, {1, lists:seq(1, Max)}) end, 1)),
+         ?assertEqual(Size, ats:info(T, size)),
+         ats:delete(T)
+     end || Type <- ?SETS, Max <- [50000, 300000],
+            Options <- [[], [{ttl, 100000}], [compressed, {ttl, {idle, 100000}}]]],
+    ?assertEqual(infinity, ats:info(ats:new(t, []), max_memory)),
+    [?assertError(badarg, ats:new(t, [{max_memory, Max}])) || Max <- [0, -1, a, 1.0, 1 bsl 70]].
 
 %% Returns the explanation of the argument with this number.
 text(Call, Number) ->

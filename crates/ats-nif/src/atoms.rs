@@ -151,6 +151,8 @@ known_atoms! {
     Idle = "idle",
     /// `keep`: objects keep their deadline.
     Keep = "keep",
+    /// `max_memory`: the objects of a key are larger than the bound of the table.
+    MaxMemory = "max_memory",
     /// `ttl`: the objects of the table do not expire.
     Ttl = "ttl",
     /// `interval`

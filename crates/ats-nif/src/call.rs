@@ -72,6 +72,7 @@ impl From<Error> for NoReply {
             Error::Element => KnownAtom::Value,
             Error::TableType => KnownAtom::TableType,
             Error::NoTtl => KnownAtom::Ttl,
+            Error::Bound => KnownAtom::MaxMemory,
             Error::Snapshot => KnownAtom::Snapshot,
             Error::Ended => KnownAtom::SnapshotEnded,
             Error::SystemLimit => KnownAtom::SystemLimit,

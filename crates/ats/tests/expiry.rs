@@ -385,7 +385,11 @@ fn entries_do_not_pile_up() -> Result<(), Error> {
         (Ttl::Never, Some(1000)),
         (an_hour, Some(1000)),
     ] {
-        let table = Table::<TermHost>::new(TableType::Set, 1).limited(Limits { ttl, objects })?;
+        let table = Table::<TermHost>::new(TableType::Set, 1).limited(Limits {
+            ttl,
+            objects,
+            bytes: None,
+        })?;
         let mut work = Workspace::new();
         let object = Term::from((1, 2));
         for _ in 0..100_000 {
@@ -448,6 +452,7 @@ fn idle_objects_of_a_table_with_a_bound_stay() -> Result<(), Error> {
     let limits = Limits {
         ttl: Ttl::Idle(units(1)),
         objects: Some(10),
+        bytes: None,
     };
     let table = Table::<TermHost>::new(TableType::Set, 1).limited(limits)?;
     let mut work = Workspace::new();
@@ -770,6 +775,61 @@ fn bounds_hold_beside_other_writers() -> Result<(), Error> {
         assert_eq!(table.len()?, most);
         // Each record has an entry of a queue: objects that are read drive out all others.
         assert!(scanned(&table).iter().all(|(key, _)| *key >= 10_000));
+    }
+    Ok(())
+}
+
+#[test]
+fn memory_stays_within_its_bound() -> Result<(), Error> {
+    let _alone = alone();
+    let an_hour = Ttl::Written(Duration::from_secs(3600));
+    for kind in ALL_TYPES {
+        for (ttl, most) in [(Ttl::Never, 500_000), (an_hour, 500_000), (an_hour, 50_000)] {
+            let limits = Limits {
+                ttl,
+                objects: None,
+                bytes: Some(most),
+            };
+            let table = Table::<TermHost>::new(kind, 1).limited(limits)?;
+            let (mut random, mut work) = (fastrand::Rng::with_seed(3), Workspace::new());
+            let mut least = usize::MAX;
+            for round in 0..30_000_i64 {
+                let key = random.i64(0..1_000_000);
+                let text = vec![b'x'; random.usize(0..60)];
+                table.insert(&Term::from((key, Term::binary(&text))), &mut work)?;
+                let bytes = table.about_bytes();
+                assert!(bytes <= most + most / 100, "{bytes} bytes in a {kind:?}");
+                if round % 100 == 0 {
+                    let exact = table.bytes()?;
+                    assert!(exact <= most + most / 100, "{exact} bytes in a {kind:?}");
+                }
+                if round > 20_000 {
+                    least = least.min(bytes);
+                }
+            }
+            assert!(
+                least > most * 8 / 10,
+                "{least} of {most} bytes in a {kind:?}"
+            );
+            assert!(table.len()? > most / 300, "{} objects", table.len()?);
+            assert!(table.evicted() > 10_000);
+            // Objects that are larger by themselves are refused, and change nothing. Those of a
+            // bag may be accepted, and go at once.
+            let len = table.len()?;
+            let large = Term::from((1, vec![Term::from(7); most / 4]));
+            if kind.is_bag() {
+                let done = table.insert(&large, &mut work);
+                assert!(matches!(done, Ok(()) | Err(Error::Bound)), "{done:?}");
+                assert!(table.about_bytes() <= most + most / 100);
+                continue;
+            }
+            let list = [Term::from((2, 2)), large.clone()];
+            assert_eq!(table.insert(&large, &mut work), Err(Error::Bound));
+            assert_eq!(table.insert_new(&large, &mut work), Err(Error::Bound));
+            let refused = table.insert_many(list.iter(), &mut work);
+            assert_eq!(refused, Err(Error::Bound));
+            assert_eq!(table.len()?, len);
+        }
     }
     Ok(())
 }

@@ -96,11 +96,11 @@ fn limits_word(env: Env<'_>, limits: Option<Limits>) -> VmWord<'_> {
         Ttl::Written(time) => milliseconds(time),
         Ttl::Idle(time) => env.tuple(&[KnownAtom::Idle.word(), milliseconds(time)]),
     };
-    let infinity = KnownAtom::Infinity.word();
-    let objects = limits
-        .objects
-        .map_or(infinity, |objects| env.uint(objects as u64));
-    env.tuple(&[ttl, objects])
+    let most = |most: Option<usize>| {
+        let infinity = KnownAtom::Infinity.word();
+        most.map_or(infinity, |most| env.uint(most as u64))
+    };
+    env.tuple(&[ttl, most(limits.objects), most(limits.bytes)])
 }
 
 /// `size(Table)`: `undefined`, or the number of objects.

@@ -112,18 +112,20 @@ fn most_of(env: Env<'_>, term: Term<'_>) -> Option<usize> {
     Some(usize::try_from(bytes).unwrap_or(usize::MAX))
 }
 
-/// Reads the limits of a table: `false`, or `{Ttl, MaxObjects}`, of which each may be `infinity`.
+/// Reads the limits of a table: `false`, or `{Ttl, MaxObjects, MaxMemory}`, of which each may be
+/// `infinity`.
 fn limits_of(env: Env<'_>, term: Term<'_>) -> Result<Option<Limits>, KnownAtom> {
     if KnownAtom::False.is(term.0) {
         return Ok(None);
     }
     let words = VmTerm::of(env, term.0).tuple_words();
-    let [ttl, objects] = words.ok_or(KnownAtom::None)? else {
+    let [ttl, objects, bytes] = words.ok_or(KnownAtom::None)? else {
         return Err(KnownAtom::None);
     };
     Ok(Some(Limits {
         ttl: ttl_of(env, Term(*ttl))?,
-        objects: most_of(env, Term(*objects)).filter(|objects| *objects != usize::MAX),
+        objects: most_of(env, Term(*objects)).filter(|most| *most != usize::MAX),
+        bytes: most_of(env, Term(*bytes)).filter(|most| *most != usize::MAX),
     }))
 }
 

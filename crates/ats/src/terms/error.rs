@@ -29,6 +29,8 @@ pub enum Error {
     NoTtl,
     /// The table is a snapshot, which cannot be changed.
     Snapshot,
+    /// The objects of a key are larger than the [bound](crate::terms::Limits) of the table.
+    Bound,
     /// The result has more bits than an integer can have.
     SystemLimit,
     /// The objects have more words than the workspace is [limited](crate::terms::Workspace::limit)
@@ -91,6 +93,7 @@ impl fmt::Display for Error {
             Error::Snapshot => "the table is a snapshot, which cannot be changed",
             Error::Ended => "the snapshot has ended",
             Error::TableType => "tables of this type do not have this operation",
+            Error::Bound => "the objects of a key are larger than the bound of the table",
             Error::NoTtl => "the objects of the table do not expire",
             Error::SystemLimit => "the result is larger than an integer may be",
             Error::TooLarge => "the objects are larger than the caller allows",

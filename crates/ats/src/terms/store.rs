@@ -498,7 +498,12 @@ impl<H: Host> Store<H> {
             return Ok(self.about_bytes());
         };
         let bytes = |bytes| usize::try_from(bytes).unwrap_or(0);
-        Ok(reported.report(bytes(totals.bytes), bytes(totals.structure)))
+        let (objects, structure) = (bytes(totals.bytes), bytes(totals.structure));
+        // Objects come and go all the time in a store with a bound of its memory.
+        if self.limits().is_some_and(|limits| limits.bytes.is_some()) {
+            return Ok(objects + structure);
+        }
+        Ok(reported.report(objects, structure))
     }
 
     /// Returns the ability to change single objects of a key of a bag, if the store of bytes has

@@ -32,6 +32,7 @@
 
 mod clock;
 mod deadlines;
+mod pieces;
 mod queues;
 
 use super::records::{Decide, TableRecords, Visit, Walked};
@@ -60,6 +61,8 @@ const SWEPT_AT_ONCE: usize = 64;
 const SWEPT_BY_CALLER: usize = 1024;
 /// A list with this many entries more than twice the number of records is tidied.
 const SPARE_ENTRIES: usize = 4096;
+/// The number of entries of deadlines at which an eviction looks if many are stale.
+const TIDIED_AT_ONCE: usize = 8;
 /// The number of objects that are kept in a row because they were read; the next one goes. Without
 /// it an insert into a table in which all was read would look at all of it.
 const KEPT_MOST: usize = 1000;
@@ -120,6 +123,9 @@ pub struct Limits {
     pub ttl: Ttl,
     /// The most objects. The objects of a key of a bag go together.
     pub objects: Option<usize>,
+    /// The most bytes of memory, as [`Table::about_bytes`](crate::terms::Table::about_bytes)
+    /// returns them.
+    pub bytes: Option<usize>,
 }
 
 impl Default for Limits {
@@ -127,7 +133,14 @@ impl Default for Limits {
         Limits {
             ttl: Ttl::Never,
             objects: None,
+            bytes: None,
         }
+    }
+}
+
+impl Limits {
+    fn has_bound(self) -> bool {
+        self.objects.is_some() || self.bytes.is_some()
     }
 }
 
@@ -168,7 +181,7 @@ impl<S> Limited<S> {
         Limited {
             records,
             limits,
-            queues: limits.objects.map(|_| Mutex::default()),
+            queues: limits.has_bound().then(Mutex::default),
             interval: limits.ttl.milliseconds(),
             deadlines: Deadlines::new(),
             sweeping: Mutex::new(()),
@@ -338,6 +351,20 @@ impl<S> Limited<S> {
         }
     }
 
+    /// Returns the change of a key that has the record `old`, as a decision has made it; `None` if
+    /// the new record is larger than the bound.
+    fn dated_within<H: Host>(
+        &self,
+        key: &[u8],
+        old: Option<&Rec<H>>,
+        change: Change<Values<H>>,
+    ) -> Option<Change<Values<H>>> {
+        match (&change, self.limits.bytes) {
+            (Change::Put(record), Some(most)) if record.bytes() > most => None,
+            _ => Some(self.dated(key, old, change)),
+        }
+    }
+
     /// Returns the change of a key that has the record `old`, as a decision has made it.
     fn dated<H: Host>(
         &self,
@@ -473,16 +500,41 @@ impl<S> Limited<S> {
         true
     }
 
-    /// Removes objects until the bound holds. The caller holds no key.
+    /// Returns `true` if a bound does not hold.
+    fn is_over<H: Host>(&self) -> bool
+    where
+        S: TableRecords<H>,
+    {
+        let Limits { objects, bytes, .. } = self.limits;
+        let are_many = |most| self.records.about_len().is_some_and(|len| len > most);
+        let are_large = |most| self.records.about_bytes() + self.bytes_of_lists() > most;
+        objects.is_some_and(are_many) || bytes.is_some_and(are_large)
+    }
+
+    /// Removes some stale entries from the list of deadlines, if there are many, so that they do
+    /// not take the room of objects.
+    fn tidy_some<H: Host>(&self)
+    where
+        S: TableRecords<H>,
+    {
+        let entries = self.deadlines.len();
+        let records = self.records.about_len().unwrap_or(entries);
+        if entries > records + records / 4 + TIDIED_AT_ONCE
+            && let Ok(_sweeping) = self.sweeping.try_lock()
+        {
+            let is_current = |entry: &Due| self.is_current(&entry.key, entry.token);
+            self.deadlines.tidy(TIDIED_AT_ONCE, is_current);
+        }
+    }
+
+    /// Removes objects until the bounds hold. The caller holds no key.
     fn make_room<H: Host>(&self)
     where
         S: TableRecords<H>,
     {
-        let Some(most) = self.limits.objects else {
-            return;
-        };
         let mut kept = 0;
-        while self.records.about_len().is_some_and(|len| len > most) {
+        while self.is_over() {
+            self.tidy_some();
             let Some(candidate) = self.queues().and_then(|mut queues| queues.pop()) else {
                 return;
             };
@@ -498,6 +550,18 @@ impl<S> Limited<S> {
                 }
             }
         }
+    }
+
+    /// Makes room after a change, unless it was refused because a record is larger than the bound.
+    fn after_change<H: Host>(&self, is_larger: bool) -> Result<(), Error>
+    where
+        S: TableRecords<H>,
+    {
+        if is_larger {
+            return Err(Error::Bound);
+        }
+        self.make_room();
+        Ok(())
     }
 
     /// Removes the record of an entry that was taken, unless it was read and need not go; then the
@@ -592,12 +656,19 @@ impl<S> Limited<S> {
                 }
             }
         }
-        if self.deadlines.len() > 2 * records + SPARE_ENTRIES {
-            let mut place = Some((0, 0));
-            while let Some(from) = place {
-                let Ok(_sweeping) = self.lock() else { break };
-                let is_current = |entry: &Due| self.is_current(&entry.key, entry.token);
-                place = self.deadlines.tidy_slot(from, is_current);
+        let entries = self.deadlines.len();
+        let mut left = if entries > 2 * records + SPARE_ENTRIES {
+            entries
+        } else {
+            0
+        };
+        while left > 0
+            && let Ok(_sweeping) = self.lock()
+        {
+            let is_current = |entry: &Due| self.is_current(&entry.key, entry.token);
+            match self.deadlines.tidy(left.min(SWEPT_BY_CALLER), is_current) {
+                0 => break,
+                looked => left = left.saturating_sub(looked),
             }
         }
         self.deadlines.len() == 0 && self.queues().is_none_or(|queues| queues.len() == 0)
@@ -648,18 +719,24 @@ struct Dated<'a, 'k, H: Host, S> {
     store: &'a Limited<S>,
     keys: &'a [&'k [u8]],
     plan: &'a mut dyn BatchPlan<Values<H>>,
+    /// `true` if a new record is larger than the bound.
+    is_larger: bool,
 }
 
 impl<H: Host, S> ats_store::BatchPlan<Rec<H>, RecordBox<Values<H>>> for Dated<'_, '_, H, S> {
     fn decide(&mut self, index: usize, current: Option<&Rec<H>>) -> Change<Values<H>> {
         let alive = current.filter(|current| Limited::<S>::is_alive(current));
         let change = self.plan.decide(index, alive);
-        self.store.dated(self.keys[index], current, change)
+        let key = self.keys[index];
+        let dated = self.store.dated_within(key, current, change);
+        self.is_larger |= dated.is_none();
+        dated.unwrap_or(Change::Abort)
     }
 
     fn build(&mut self, index: usize, current: Option<&Rec<H>>) -> Change<Values<H>> {
         let alive = current.filter(|current| Limited::<S>::is_alive(current));
         let change = self.plan.build(index, alive);
+        // A refusal is too late. If the record is larger than the bound, it goes at once.
         self.store.dated(self.keys[index], current, change)
     }
 }
@@ -721,12 +798,14 @@ impl<H: Host, S: TableRecords<H>> TableRecords<H> for Limited<S> {
         guard: &'g Guard,
         decide: &mut Decide<'_, 'g, H>,
     ) -> Result<(), Error> {
+        let mut is_larger = false;
         self.records.update_by(key, by, guard, &mut |current| {
             let change = decide(current.filter(|current| Self::is_alive(current)));
-            self.dated(key, current, change)
+            let dated = self.dated_within(key, current, change);
+            is_larger = dated.is_none();
+            dated.unwrap_or(Change::Keep)
         })?;
-        self.make_room();
-        Ok(())
+        self.after_change(is_larger)
     }
 
     fn update_alone<'g>(
@@ -735,12 +814,14 @@ impl<H: Host, S: TableRecords<H>> TableRecords<H> for Limited<S> {
         guard: &'g Guard,
         decide: &mut Decide<'_, 'g, H>,
     ) -> Result<(), Error> {
+        let mut is_larger = false;
         self.records.update_alone(key, guard, &mut |current| {
             let change = decide(current.filter(|current| Self::is_alive(current)));
-            self.dated(key, current, change)
+            let dated = self.dated_within(key, current, change);
+            is_larger = dated.is_none();
+            dated.unwrap_or(Change::Keep)
         })?;
-        self.make_room();
-        Ok(())
+        self.after_change(is_larger)
     }
 
     fn update_batch(
@@ -749,10 +830,14 @@ impl<H: Host, S: TableRecords<H>> TableRecords<H> for Limited<S> {
         guard: Option<&Guard>,
         plan: &mut dyn BatchPlan<Values<H>>,
     ) -> Result<bool, Error> {
-        let store = self;
-        let mut dated = Dated { store, keys, plan };
+        let mut dated = Dated {
+            store: self,
+            keys,
+            plan,
+            is_larger: false,
+        };
         let is_done = self.records.update_batch(keys, guard, &mut dated)?;
-        self.make_room();
+        self.after_change(dated.is_larger)?;
         Ok(is_done)
     }
 

@@ -13,6 +13,7 @@
 //!
 //! Each thread adds entries to a part of its own, so threads do not wait for each other.
 
+use super::pieces::Pieces;
 use ats_sync::CachePadded;
 use ats_sync::counter::{shard_count, thread_number};
 use std::collections::BTreeMap;
@@ -22,12 +23,26 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Milliseconds of the slots of entries that are not due within the next second or so, and within
 /// the next minute or so.
 const LONG_SLOTS: [u64; 2] = [1 << 16, 1 << 10];
-/// Bytes of an entry besides its key.
-const HEAD_BYTES: usize = 8 + 2 + 4;
+/// Bytes of an entry before its key: deadline and token.
+const HEAD_BYTES: usize = 8 + 2;
+
+/// Entries that are due at the same time.
+type Slot = Pieces<HEAD_BYTES>;
 
 /// The deadlines of a store.
 pub(super) struct Deadlines {
     parts: Box<[CachePadded<Part>]>,
+    /// The place at which the next stale entries are looked for.
+    tidied: Mutex<Place>,
+}
+
+/// A place in the list: a part, a slot of it, and the number of entries of the slot that were not
+/// looked at.
+#[derive(Default)]
+struct Place {
+    part: usize,
+    due: u64,
+    left: usize,
 }
 
 struct Part {
@@ -39,14 +54,6 @@ struct Part {
     bytes: AtomicUsize,
 }
 
-/// Entries that are due at the same time, one behind the other.
-#[derive(Default)]
-struct Slot {
-    bytes: Vec<u8>,
-    /// The number of bytes that were taken already.
-    taken: usize,
-}
-
 /// An entry that is due.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Due {
@@ -55,29 +62,21 @@ pub(super) struct Due {
     pub(super) deadline: u64,
 }
 
-impl Slot {
-    fn push(&mut self, key: &[u8], token: u16, deadline: u64) {
-        self.bytes.extend_from_slice(&deadline.to_le_bytes());
-        self.bytes.extend_from_slice(&token.to_le_bytes());
-        // A key of a record has less than 4 GiB.
-        self.bytes
-            .extend_from_slice(&(key.len() as u32).to_le_bytes());
-        self.bytes.extend_from_slice(key);
-    }
+fn put(slot: &mut Slot, key: &[u8], token: u16, deadline: u64) {
+    let mut head = [0; HEAD_BYTES];
+    head[..8].copy_from_slice(&deadline.to_le_bytes());
+    head[8..].copy_from_slice(&token.to_le_bytes());
+    slot.push(head, key);
+}
 
-    fn take(&mut self) -> Option<Due> {
-        let rest = &self.bytes[self.taken..];
-        let (deadline, rest) = rest.split_first_chunk()?;
-        let (token, rest) = rest.split_first_chunk()?;
-        let (len, rest) = rest.split_first_chunk()?;
-        let key: Box<[u8]> = rest[..u32::from_le_bytes(*len) as usize].into();
-        self.taken += HEAD_BYTES + key.len();
-        Some(Due {
-            token: u16::from_le_bytes(*token),
-            deadline: u64::from_le_bytes(*deadline),
-            key,
-        })
-    }
+fn take_first(slot: &mut Slot) -> Option<Due> {
+    let (head, key) = slot.pop()?;
+    let (deadline, token) = head.split_first_chunk()?;
+    Some(Due {
+        key,
+        token: u16::from_le_bytes(*token.first_chunk()?),
+        deadline: u64::from_le_bytes(*deadline),
+    })
 }
 
 impl Default for Part {
@@ -97,15 +96,32 @@ impl Part {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn note_first(&self, slots: &BTreeMap<u64, Slot>) {
+    /// Changes the slots by `change`, and notes their state.
+    fn change<R>(&self, due: u64, change: impl FnOnce(&mut Slot) -> R) -> R {
+        let mut slots = self.lock();
+        let slot = slots.entry(due).or_default();
+        let before = (slot.len(), slot.bytes());
+        let result = change(slot);
+        let after = (slot.len(), slot.bytes());
+        if slot.len() == 0 {
+            slots.remove(&due);
+        }
         let first = slots.keys().next().copied().unwrap_or(u64::MAX);
         self.next_due.store(first, Ordering::Release);
+        // The counts wrap if they become less.
+        self.entries
+            .fetch_add(after.0.wrapping_sub(before.0), Ordering::Relaxed);
+        self.bytes
+            .fetch_add(after.1.wrapping_sub(before.1), Ordering::Relaxed);
+        result
     }
 
-    fn forget(&self, entry: &Due) {
-        self.entries.fetch_sub(1, Ordering::Relaxed);
-        let bytes = HEAD_BYTES + entry.key.len();
-        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    /// Takes up to `most` entries of a slot.
+    fn take(&self, due: u64, most: usize) -> Vec<Due> {
+        self.change(due, |slot| {
+            let entries = std::iter::from_fn(|| take_first(slot));
+            entries.take(most).collect()
+        })
     }
 }
 
@@ -119,6 +135,7 @@ impl Deadlines {
     pub(super) fn new() -> Self {
         Deadlines {
             parts: (0..shard_count()).map(|_| CachePadded::default()).collect(),
+            tidied: Mutex::default(),
         }
     }
 
@@ -145,68 +162,65 @@ impl Deadlines {
 
     /// Adds an entry. Returns `true` if its part had none.
     pub(super) fn push(&self, key: &[u8], token: u16, deadline: u64, now: u64) -> bool {
-        let due = due(deadline, now);
         let part = &self.parts[thread_number() % self.parts.len()];
-        let mut slots = part.lock();
-        slots.entry(due).or_default().push(key, token, deadline);
-        part.note_first(&slots);
-        let bytes = HEAD_BYTES + key.len();
-        part.bytes.fetch_add(bytes, Ordering::Relaxed);
-        part.entries.fetch_add(1, Ordering::Relaxed) == 0
+        let is_first = part.entries.load(Ordering::Relaxed) == 0;
+        part.change(due(deadline, now), |slot| put(slot, key, token, deadline));
+        is_first
     }
 
     /// Takes up to `most` entries that are due out of the list.
     pub(super) fn take(&self, now: u64, most: usize) -> Vec<Due> {
         let mut taken = Vec::new();
         for part in &self.parts {
-            let mut slots = part.lock();
-            while taken.len() < most
-                && let Some(mut first) = slots.first_entry()
-                && *first.key() <= now
-            {
-                match first.get_mut().take() {
-                    Some(due) => {
-                        part.forget(&due);
-                        taken.push(due);
-                    }
-                    None => drop(first.remove()),
+            while taken.len() < most {
+                let due = part.next_due.load(Ordering::Acquire);
+                if due > now || due == u64::MAX {
+                    break;
                 }
+                taken.extend(part.take(due, most - taken.len()));
             }
-            part.note_first(&slots);
         }
         taken
     }
 
-    /// Removes the entries of one slot for which `is_current` returns `false`: the first slot of
-    /// the part with this number that is due at a time or later. Returns the place of the next one,
-    /// and `None` after the last.
-    pub(super) fn tidy_slot(
-        &self,
-        (number, from): (usize, u64),
-        mut is_current: impl FnMut(&Due) -> bool,
-    ) -> Option<(usize, u64)> {
-        let part = self.parts.get(number)?;
-        let mut slots = part.lock();
-        let due = slots.range(from..).next().map(|(due, _)| *due);
-        let Some((due, mut slot)) = due.and_then(|due| slots.remove_entry(&due)) else {
-            return Some((number + 1, 0));
+    /// Looks at up to `most` entries, from the place on at which the last call has ended, and
+    /// removes those for which `is_current` returns `false`. Returns the number of entries that it
+    /// has looked at: 0 if there are none, or another thread does the same.
+    pub(super) fn tidy(&self, most: usize, mut is_current: impl FnMut(&Due) -> bool) -> usize {
+        let Ok(mut place) = self.tidied.try_lock() else {
+            return 0;
         };
-        drop(slots);
-        let mut left = Slot::default();
-        while let Some(entry) = slot.take() {
-            if is_current(&entry) {
-                left.push(&entry.key, entry.token, entry.deadline);
-            } else {
-                part.forget(&entry);
+        for _ in 0..=self.parts.len() {
+            let part = &self.parts[place.part];
+            let found = {
+                let slots = part.lock();
+                let found = slots.range(place.due..).next();
+                found.map(|(due, slot)| (*due, slot.len()))
+            };
+            let Some((due, len)) = found else {
+                *place = Place {
+                    part: (place.part + 1) % self.parts.len(),
+                    ..Place::default()
+                };
+                continue;
+            };
+            if place.due != due || place.left == 0 {
+                (place.due, place.left) = (due, len);
             }
+            let taken = part.take(due, most.min(place.left));
+            let current: Vec<_> = taken.iter().filter(|entry| is_current(entry)).collect();
+            part.change(due, |slot| {
+                for entry in current {
+                    put(slot, &entry.key, entry.token, entry.deadline);
+                }
+            });
+            place.left = place.left.saturating_sub(taken.len());
+            if place.left == 0 || taken.is_empty() {
+                (place.due, place.left) = (due + 1, 0);
+            }
+            return taken.len();
         }
-        let mut slots = part.lock();
-        if !left.bytes.is_empty() {
-            let slot = slots.entry(due).or_default();
-            slot.bytes.extend_from_slice(&left.bytes);
-        }
-        part.note_first(&slots);
-        Some((number, due + 1))
+        0
     }
 }
 
@@ -276,12 +290,12 @@ mod tests {
             let deadline = u64::from(number) * 997;
             deadlines.push(&number.to_le_bytes(), number, deadline, 0);
         }
-        let mut place = Some((0, 0));
-        while let Some(from) = place {
-            place = deadlines.tidy_slot(from, |entry| entry.token % 4 == 1);
+        let mut looked = 0;
+        while looked < 5000 {
+            looked += deadlines.tidy(50, |entry| entry.token % 4 == 1).max(1);
         }
         assert_eq!(deadlines.len(), 250);
-        assert_eq!(deadlines.bytes(), 250 * (HEAD_BYTES + 2));
+        assert!(deadlines.bytes() > 250 * (HEAD_BYTES + 4 + 2));
         let taken = deadlines.take(u64::MAX, 1000);
         assert!(taken.iter().all(|entry| entry.token % 4 == 1));
         assert_eq!(taken.len(), 250);

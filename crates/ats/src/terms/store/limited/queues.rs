@@ -12,14 +12,11 @@
 //! written memory. Rejected: LRU, which writes the list at each read; SIEVE, in which a scan drives
 //! out what was not read since the hand passed; TinyLFU, which counts each read in a sketch.
 
+use super::pieces::Pieces;
 use std::collections::{HashSet, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Bytes of a piece of a queue.
-const PIECE_BYTES: usize = 4096;
-/// Bytes of an entry besides its key.
-const HEAD_BYTES: usize = 2 + 4;
 /// Divisor of the number of all entries that gives the length of the small queue.
 const SMALL_PART: usize = 10;
 
@@ -31,50 +28,8 @@ pub(super) struct Candidate {
     pub(super) is_of_main: bool,
 }
 
-/// Keys and their tokens, one behind the other, in pieces.
-#[derive(Default)]
-struct Queue {
-    pieces: VecDeque<Vec<u8>>,
-    /// The number of bytes of the first piece that were taken already.
-    taken: usize,
-    len: usize,
-    bytes: usize,
-}
-
-impl Queue {
-    fn push(&mut self, key: &[u8], token: u16) {
-        let needed = HEAD_BYTES + key.len();
-        let has_room = |piece: &mut Vec<u8>| piece.capacity() - piece.len() >= needed;
-        if !self.pieces.back_mut().is_some_and(has_room) {
-            let piece = Vec::with_capacity(needed.max(PIECE_BYTES));
-            self.bytes += piece.capacity();
-            self.pieces.push_back(piece);
-        }
-        if let Some(piece) = self.pieces.back_mut() {
-            piece.extend_from_slice(&token.to_le_bytes());
-            // A key of a record has less than 4 GiB.
-            piece.extend_from_slice(&(key.len() as u32).to_le_bytes());
-            piece.extend_from_slice(key);
-            self.len += 1;
-        }
-    }
-
-    fn pop(&mut self) -> Option<(Box<[u8]>, u16)> {
-        let piece = self.pieces.front()?;
-        let (token, rest) = piece[self.taken..].split_first_chunk()?;
-        let (len, rest) = rest.split_first_chunk()?;
-        let key: Box<[u8]> = rest[..u32::from_le_bytes(*len) as usize].into();
-        let token = u16::from_le_bytes(*token);
-        self.taken += HEAD_BYTES + key.len();
-        self.len -= 1;
-        if self.taken == piece.len() {
-            self.bytes -= piece.capacity();
-            self.pieces.pop_front();
-            self.taken = 0;
-        }
-        Some((key, token))
-    }
-}
+/// Keys and their tokens.
+type Queue = Pieces<2>;
 
 /// The hasher of numbers that are hashes.
 #[derive(Default)]
@@ -137,102 +92,72 @@ pub(super) struct Queues {
 impl Queues {
     /// Returns the number of entries.
     pub(super) fn len(&self) -> usize {
-        self.small.len + self.main.len
+        self.small.len() + self.main.len()
     }
 
     /// Returns the approximate bytes of memory.
     pub(super) fn bytes(&self) -> usize {
-        self.small.bytes + self.main.bytes + self.ghosts.bytes()
+        self.small.bytes() + self.main.bytes() + self.ghosts.bytes()
     }
 
-    /// Adds the key of a new object.
-    pub(super) fn push(&mut self, key: &[u8], token: u16) {
-        if self.ghosts.take(key) {
-            self.main.push(key, token);
-        } else {
-            self.small.push(key, token);
-        }
-    }
-
-    /// Takes the entry whose object goes next, unless it was read.
-    pub(super) fn pop(&mut self) -> Option<Candidate> {
-        let is_of_main = self.small.len * SMALL_PART < self.len();
-        let queue = if is_of_main {
+    fn queue(&mut self, is_of_main: bool) -> &mut Queue {
+        if is_of_main {
             &mut self.main
         } else {
             &mut self.small
-        };
-        let (key, token) = queue.pop()?;
+        }
+    }
+
+    fn take(&mut self, is_of_main: bool) -> Option<Candidate> {
+        let (token, key) = self.queue(is_of_main).pop()?;
         Some(Candidate {
             key,
-            token,
+            token: u16::from_le_bytes(token),
             is_of_main,
         })
     }
 
+    /// Adds the key of a new object.
+    pub(super) fn push(&mut self, key: &[u8], token: u16) {
+        let is_of_main = self.ghosts.take(key);
+        self.queue(is_of_main).push(token.to_le_bytes(), key);
+    }
+
+    /// Takes the entry whose object goes next, unless it was read.
+    pub(super) fn pop(&mut self) -> Option<Candidate> {
+        self.take(self.small.len() * SMALL_PART < self.len())
+    }
+
     /// Puts an entry to the end of the main queue.
     pub(super) fn keep(&mut self, candidate: &Candidate) {
-        self.main.push(&candidate.key, candidate.token);
+        let token = candidate.token.to_le_bytes();
+        self.main.push(token, &candidate.key);
     }
 
     /// Puts an entry to the end of its own queue.
     pub(super) fn put_back(&mut self, candidate: &Candidate) {
-        let queue = if candidate.is_of_main {
-            &mut self.main
-        } else {
-            &mut self.small
-        };
-        queue.push(&candidate.key, candidate.token);
+        let token = candidate.token.to_le_bytes();
+        self.queue(candidate.is_of_main).push(token, &candidate.key);
     }
 
     /// Notes that the object of an entry has gone.
     pub(super) fn on_evicted(&mut self, candidate: &Candidate) {
         if !candidate.is_of_main {
-            let most = self.main.len.max(self.small.len);
+            let most = self.main.len().max(self.small.len());
             self.ghosts.push(&candidate.key, most);
         }
     }
 
-    /// Takes the oldest entry of the queue that has more entries than it needs, for a look whether
-    /// it is stale; [`put_back`](Queues::put_back) follows if it is not.
+    /// Takes the oldest entry of the longer queue, for a look whether it is stale;
+    /// [`put_back`](Queues::put_back) follows if it is not.
     pub(super) fn rotate(&mut self) -> Option<Candidate> {
-        let is_of_main = self.main.len > self.small.len;
-        let queue = if is_of_main {
-            &mut self.main
-        } else {
-            &mut self.small
-        };
-        let (key, token) = queue.pop()?;
-        Some(Candidate {
-            key,
-            token,
-            is_of_main,
-        })
+        self.take(self.main.len() > self.small.len())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_queue_returns_keys_in_order_and_their_memory() {
-        let mut queue = Queue::default();
-        for round in 0..3_u32 {
-            for number in 0..5000_u32 {
-                let key = number.to_le_bytes().repeat((number % 7) as usize);
-                queue.push(&key, number as u16);
-            }
-            queue.push(&[round as u8; 10_000], 0);
-            assert_eq!(queue.len, 5001);
-            for number in 0..5000_u32 {
-                let key = number.to_le_bytes().repeat((number % 7) as usize);
-                assert_eq!(queue.pop(), Some((key.into(), number as u16)));
-            }
-            assert_eq!(queue.pop(), Some(([round as u8; 10_000].into(), 0)));
-            assert_eq!((queue.pop(), queue.len, queue.bytes), (None, 0, 0));
-        }
-    }
 
     #[test]
     fn a_key_that_comes_again_goes_to_the_main_queue() {
@@ -244,14 +169,14 @@ mod tests {
         assert_eq!((&*first.key, first.is_of_main), (&[0][..], false));
         queues.on_evicted(&first);
         queues.push(&[0], 200);
-        assert_eq!((queues.main.len, queues.small.len), (1, 99));
+        assert_eq!((queues.main.len(), queues.small.len()), (1, 99));
         // The small queue goes first until it is a tenth.
         for _ in 0..90 {
             let next = queues.pop().expect("there are entries");
             assert!(!next.is_of_main);
             queues.keep(&next);
         }
-        assert_eq!(queues.small.len, 9);
+        assert_eq!(queues.small.len(), 9);
         assert!(queues.pop().expect("there are entries").is_of_main);
     }
 
