@@ -216,8 +216,8 @@
 %% infinity}'. This option does not exist in `ets'.
 %%
 %% `{max_memory, Bytes}' bounds the memory of the table in the same way: that of {@link info/2},
-%% without the content of large binaries, which objects share. An object that is larger by itself is
-%% refused. A table takes a few kilobytes when it is empty.
+%% without the content of large binaries, which objects share. An object for which an empty table
+%% has no room is refused.
 %%
 %% `{backend, Store}' names the store of the table. Builds that measure or test have stores to
 %% compare with, see docs/inside/scaling.md; a release has `default' alone. This option does not

@@ -779,6 +779,32 @@ fn bounds_hold_beside_other_writers() -> Result<(), Error> {
     Ok(())
 }
 
+/// Checks that a table that has no room for any object says so, and that one with room keeps it.
+#[test]
+fn small_bounds_of_memory_are_refused_or_hold() -> Result<(), Error> {
+    let _alone = alone();
+    for kind in ALL_TYPES {
+        let mut kept = 0;
+        for most in (0..20_000).step_by(500) {
+            let limits = Limits {
+                bytes: Some(most),
+                ..Limits::default()
+            };
+            let table = Table::<TermHost>::new(kind, 1).limited(limits)?;
+            let mut work = Workspace::new();
+            for key in 0..3 {
+                match table.insert(&Term::from((key, "some text")), &mut work) {
+                    Ok(()) => assert!(table.len()? > 0, "{most} bytes in a {kind:?}"),
+                    Err(error) => assert_eq!((error, table.len()?), (Error::Bound, 0)),
+                }
+            }
+            kept += usize::from(table.len()? == 3);
+        }
+        assert!(kept > 10, "{kept} bounds had room in a {kind:?}");
+    }
+    Ok(())
+}
+
 #[test]
 fn memory_stays_within_its_bound() -> Result<(), Error> {
     let _alone = alone();

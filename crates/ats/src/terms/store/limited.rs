@@ -61,6 +61,8 @@ const SWEPT_AT_ONCE: usize = 64;
 const SWEPT_BY_CALLER: usize = 1024;
 /// A list with this many entries more than twice the number of records is tidied.
 const SPARE_ENTRIES: usize = 4096;
+/// The approximate bytes of the lists of a few objects.
+const LISTS_BYTES: usize = 512;
 /// The number of entries of deadlines at which an eviction looks if many are stale.
 const TIDIED_AT_ONCE: usize = 8;
 /// The number of objects that are kept in a row because they were read; the next one goes. Without
@@ -170,6 +172,8 @@ pub(crate) struct Limited<S> {
     deadlines: Deadlines,
     /// Held by the thread that removes expired records.
     sweeping: Mutex<()>,
+    /// The bytes of the store without records.
+    empty_bytes: OnceLock<usize>,
     expired: ShardedCounter,
     evicted: ShardedCounter,
     owner: OnceLock<Weak<dyn OnFirstEntry>>,
@@ -185,6 +189,7 @@ impl<S> Limited<S> {
             interval: limits.ttl.milliseconds(),
             deadlines: Deadlines::new(),
             sweeping: Mutex::new(()),
+            empty_bytes: OnceLock::new(),
             expired: ShardedCounter::new(),
             evicted: ShardedCounter::new(),
             owner: OnceLock::new(),
@@ -352,17 +357,25 @@ impl<S> Limited<S> {
     }
 
     /// Returns the change of a key that has the record `old`, as a decision has made it; `None` if
-    /// the new record is larger than the bound.
+    /// the new record alone is too large for the bound.
     fn dated_within<H: Host>(
         &self,
         key: &[u8],
         old: Option<&Rec<H>>,
         change: Change<Values<H>>,
-    ) -> Option<Change<Values<H>>> {
-        match (&change, self.limits.bytes) {
-            (Change::Put(record), Some(most)) if record.bytes() > most => None,
-            _ => Some(self.dated(key, old, change)),
+    ) -> Option<Change<Values<H>>>
+    where
+        S: TableRecords<H>,
+    {
+        if let (Change::Put(record), Some(most)) = (&change, self.limits.bytes) {
+            let empty = self
+                .empty_bytes
+                .get_or_init(|| self.records.about_bytes() + LISTS_BYTES);
+            if record.bytes() + empty > most {
+                return None;
+            }
         }
+        Some(self.dated(key, old, change))
     }
 
     /// Returns the change of a key that has the record `old`, as a decision has made it.
@@ -723,7 +736,9 @@ struct Dated<'a, 'k, H: Host, S> {
     is_larger: bool,
 }
 
-impl<H: Host, S> ats_store::BatchPlan<Rec<H>, RecordBox<Values<H>>> for Dated<'_, '_, H, S> {
+impl<H: Host, S: TableRecords<H>> ats_store::BatchPlan<Rec<H>, RecordBox<Values<H>>>
+    for Dated<'_, '_, H, S>
+{
     fn decide(&mut self, index: usize, current: Option<&Rec<H>>) -> Change<Values<H>> {
         let alive = current.filter(|current| Limited::<S>::is_alive(current));
         let change = self.plan.decide(index, alive);
