@@ -138,31 +138,31 @@ inserts_begin_again(_) ->
      end || Type <- ?TYPES].
 
 times_of_their_own(_) ->
-    T = ats:new(t, [public, {ttl, 10}]),
+    T = ats:new(t, [public, {ttl, 300}]),
     ats:insert(T, {own, 1}, #{ttl => infinity}),
     ats:insert(T, {table, 1}),
     ats:insert(T, {long, 1}, #{ttl => 1 bsl 40 - 2}),
     ?assertEqual(infinity, ats:ttl(T, own)),
-    ?assert(ats:ttl(T, table) =< 10),
+    ?assert(ats:ttl(T, table) =< 300),
     ?assert(ats:ttl(T, long) > 1 bsl 39),
-    timer:sleep(10),
+    timer:sleep(300),
     ?assertEqual([{long, 1}, {own, 1}], lists:sort(ats:tab2list(T))),
     true = ats:touch(T, own),
     true = ats:touch(T, long, 10),
-    timer:sleep(10),
+    timer:sleep(300),
     ?assertEqual([], ats:tab2list(T)),
     ?assertEqual(3, ats:info(T, expired)),
-    ?assertEqual(10, ats:info(T, ttl)),
+    ?assertEqual(300, ats:info(T, ttl)),
     ?assertEqual(false, ats:info(ats:new(u, []), ttl)),
     ?assertEqual({idle, 7}, ats:info(ats:new(u, [{ttl, {idle, 7}}]), ttl)).
 
 %% Reading an object by its key begins its time again; scans and questions about it do not.
 idle(_) ->
-    T = ats:new(t, [public, {ttl, {idle, 300}}]),
+    T = ats:new(t, [public, {ttl, {idle, 1500}}]),
     true = ats:insert(T, [{read, 1}, {left, 1}]),
-    true = ats:insert(T, {fixed, 1}, #{ttl => 300}),
+    true = ats:insert(T, {fixed, 1}, #{ttl => 1500}),
     [begin
-         timer:sleep(30),
+         timer:sleep(150),
          ?assertEqual([{read, 1}], ats:lookup(T, read)),
          _ = ats:lookup(T, fixed),
          _ = ats:tab2list(T),
@@ -171,8 +171,8 @@ idle(_) ->
          Number > 5 orelse ?assertEqual(false, ats:insert_new(T, {left, 2}))
      end || Number <- lists:seq(1, 11)],
     ?assertEqual([{read, 1}], ats:tab2list(T)),
-    ?assert(ats:ttl(T, read) > 200),
-    timer:sleep(301),
+    ?assert(ats:ttl(T, read) > 500),
+    timer:sleep(1501),
     ?assertEqual([], ats:tab2list(T)).
 
 %% One of several processes has the lock at a time.
@@ -200,10 +200,10 @@ lists(_) ->
     [begin
          T = ats:new(t, [Type, public, {ttl, infinity}]),
          Objects = [{Key, v} || Key <- lists:seq(1, Number)],
-         true = ats:insert_new(T, Objects, #{ttl => 2000}),
-         false = ats:insert_new(T, Objects, #{ttl => 2000}),
+         true = ats:insert_new(T, Objects, #{ttl => 60000}),
+         false = ats:insert_new(T, Objects, #{ttl => 60000}),
          ?assertEqual(Number, ats:info(T, size)),
-         ?assert(lists:all(fun({Key, _}) -> ats:ttl(T, Key) =< 2000 end, Objects)),
+         ?assert(lists:all(fun({Key, _}) -> ats:ttl(T, Key) =< 60000 end, Objects)),
          true = ats:insert(T, Objects, #{ttl => 1}),
          timer:sleep(3),
          ?assertEqual({Type, Number, 0}, {Type, Number, ats:info(T, size)}),
@@ -237,11 +237,11 @@ bags(_) ->
 moments(_) ->
     [begin
          T = ats:new(t, [Type, public, {ttl, infinity}]),
-         ats:insert(T, [{a, 1}, {b, 1}], #{ttl => 50}),
+         ats:insert(T, [{a, 1}, {b, 1}], #{ttl => 400}),
          ats:insert(T, {c, 1}),
          First = ats:snapshot(T),
          {[_], More} = ats:select(T, [{'_', [], ['$_']}], 1),
-         timer:sleep(51),
+         timer:sleep(400),
          Second = ats:snapshot(T),
          ?assertEqual([{a, 1}, {b, 1}, {c, 1}], lists:sort(ats:tab2list(First))),
          ?assertEqual([{a, 1}], ats:lookup(First, a)),
@@ -268,7 +268,7 @@ many_at_once(_) ->
 
 memory(_) ->
     [begin
-         T = ats:new(t, [Type, public, {ttl, 200}]),
+         T = ats:new(t, [Type, public, {ttl, 2000}]),
          Empty = ats:info(T, memory),
          [ats:insert(T, {Key, <<Key:800>>}) || Key <- lists:seq(1, 10000)],
          ?assert(ats:info(T, memory) > Empty + 100000),
@@ -288,14 +288,14 @@ wait(Done) ->
 
 emptied_tables(_) ->
     [begin
-         T = ats:new(t, [Type, public, {ttl, 30}]),
+         T = ats:new(t, [Type, public, {ttl, 300}]),
          ats:insert(T, {a, 1}),
          ats:delete_all_objects(T),
          ats:insert(T, {a, 2}),
          ?assertEqual([{a, 2}], ats:take_all_objects(T)),
          ats:insert(T, {a, 3}),
-         ?assert(ats:ttl(T, a) =< 30),
-         timer:sleep(30),
+         ?assert(ats:ttl(T, a) =< 300),
+         timer:sleep(300),
          ?assertEqual([], ats:tab2list(T)),
          ats:delete(T)
      end || Type <- ?TYPES].
@@ -304,7 +304,7 @@ tables_change_hands(_) ->
     Self = self(),
     {Pid, Monitor} =
         spawn_monitor(fun() ->
-                              T = ats:new(moving, [named_table, public, {ttl, 300},
+                              T = ats:new(moving, [named_table, public, {ttl, 1000},
                                                    {heir, Self, inherited}]),
                               ats:insert(T, {a, 1}),
                               moved = ats:rename(moving, moved)
@@ -312,13 +312,13 @@ tables_change_hands(_) ->
     receive {'DOWN', Monitor, process, Pid, normal} -> ok end,
     receive {'ETS-TRANSFER', _, Pid, inherited} -> ok end,
     ?assertEqual([{a, 1}], ats:lookup(moved, a)),
-    timer:sleep(300),
+    timer:sleep(1000),
     ?assertEqual([], ats:lookup(moved, a)),
     ats:delete(moved).
 
 files_have_no_deadlines(Config) ->
     File = filename:join(proplists:get_value(priv_dir, Config), "table"),
-    T = ats:new(t, [public, {ttl, 100}]),
+    T = ats:new(t, [public, {ttl, 60000}]),
     ats:insert(T, {a, 1}),
     ats:insert(T, {gone, 1}, #{ttl => 1}),
     timer:sleep(2),
@@ -330,11 +330,11 @@ files_have_no_deadlines(Config) ->
 %% A fixed table, and a walk that meets keys that expire.
 keys_that_are_held(_) ->
     [begin
-         T = ats:new(t, [Type, public, {ttl, 20}]),
+         T = ats:new(t, [Type, public, {ttl, 300}]),
          ats:insert(T, [{Key, v} || Key <- lists:seq(1, 100)]),
          ats:safe_fixtable(T, true),
          First = ats:first(T),
-         timer:sleep(20),
+         timer:sleep(300),
          ?assertEqual('$end_of_table', ats:next(T, First)),
          ?assertEqual(0, ats:info(T, size)),
          ats:insert(T, {First, w}),
@@ -418,11 +418,11 @@ bounds_and_reads(_) ->
 %% Both limits hold, and what has expired goes first or does not count.
 bounds_and_times(_) ->
     [begin
-         T = ats:new(t, [Type, public, {max_objects, 100}, {ttl, 40}]),
+         T = ats:new(t, [Type, public, {max_objects, 100}, {ttl, 1000}]),
          [ats:insert(T, {Key, v}) || Key <- lists:seq(1, 500)],
          ?assertEqual(100, ats:info(T, size)),
          ?assertEqual({400, 0}, {ats:info(T, evicted), ats:info(T, expired)}),
-         timer:sleep(40),
+         timer:sleep(1000),
          ?assertEqual(0, ats:info(T, size)),
          [ats:insert(T, {Key, v}) || Key <- lists:seq(1, 100)],
          ?assertEqual(100, ats:info(T, size)),

@@ -346,7 +346,7 @@ fn tables_behave_as_lists_of_objects_with_deadlines() -> Result<(), Error> {
 fn memory_comes_back_without_a_call() -> Result<(), Error> {
     let _alone = alone();
     for kind in [TableType::Set, TableType::OrderedSet, TableType::Bag] {
-        let table = table(kind, Ttl::Written(Duration::from_millis(300)));
+        let table = table(kind, Ttl::Written(Duration::from_secs(2)));
         let empty = table.about_bytes();
         let mut work = Workspace::new();
         for number in 0..20_000_i64 {

@@ -97,10 +97,10 @@ pub(crate) enum Records<H: Host> {
     Ordered(CaTree<Values<H>>),
     /// A hash table: records in memory, without order.
     Hash(HashTable<Values<H>>),
-    /// A CA tree whose records expire.
-    OrderedLimited(Limited<CaTree<Values<H>>>),
-    /// A hash table whose records expire.
-    HashLimited(Limited<HashTable<Values<H>>>),
+    /// A CA tree with limits. A box, so that other tables are no larger.
+    OrderedLimited(Box<Limited<CaTree<Values<H>>>>),
+    /// A hash table with limits.
+    HashLimited(Box<Limited<HashTable<Values<H>>>>),
     /// A rival store.
     #[cfg(feature = "rivals")]
     Rival(ats_rivals::Rival, Box<dyn TableRecords<H>>),
@@ -124,8 +124,12 @@ impl<H: Host> Records<H> {
     /// if they are in another store.
     pub(crate) fn limited(self, limits: Limits) -> Option<Self> {
         match self {
-            Records::Ordered(tree) => Some(Records::OrderedLimited(Limited::new(tree, limits))),
-            Records::Hash(table) => Some(Records::HashLimited(Limited::new(table, limits))),
+            Records::Ordered(tree) => Some(Records::OrderedLimited(Box::new(Limited::new(
+                tree, limits,
+            )))),
+            Records::Hash(table) => {
+                Some(Records::HashLimited(Box::new(Limited::new(table, limits))))
+            }
             _ => None,
         }
     }
@@ -199,11 +203,11 @@ impl<H: Host> Store<H> {
             Records::Hash(_) => Cleared::Fresh(Store::new(Records::Hash(HashTable::new()))),
             Records::OrderedLimited(limited) => {
                 let fresh = Limited::new(limited.records().another(), limited.limits());
-                Cleared::Fresh(Store::new(Records::OrderedLimited(fresh)))
+                Cleared::Fresh(Store::new(Records::OrderedLimited(Box::new(fresh))))
             }
             Records::HashLimited(limited) => {
                 let fresh = Limited::new(HashTable::new(), limited.limits());
-                Cleared::Fresh(Store::new(Records::HashLimited(fresh)))
+                Cleared::Fresh(Store::new(Records::HashLimited(Box::new(fresh))))
             }
             #[cfg(feature = "rivals")]
             Records::Rival(rival, _) => Cleared::Fresh(Store::new(Records::of_rival(*rival))),
