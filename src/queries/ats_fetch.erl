@@ -22,8 +22,8 @@
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -type where() :: memory | disk.
+%% The store of a new object, and the time for which it is there.
 -type how() :: {where(), ats_nif:lifetime()}.
-%% The place of a new object, and the time for which it is there.
 %% A key of a table.
 -type place() :: {ats:tid(), Key :: term()}.
 

@@ -124,13 +124,16 @@ impl Dating {
         })
     }
 
-    /// Returns the change of a key in which a new record brings this dating.
-    pub(crate) fn of_change<H: Host>(self, change: Change<Values<H>>) -> Change<Values<H>> {
-        match change {
-            Change::Put(record) if note_cell(&record).is_none() => {
-                Change::Put(record.behind(self.word()))
+    /// Returns the change of a key in which a new record brings a dating, if there is one.
+    pub(crate) fn of_change<H: Host>(
+        dating: Option<Self>,
+        change: Change<Values<H>>,
+    ) -> Change<Values<H>> {
+        match (dating, change) {
+            (Some(dating), Change::Put(record)) if note_cell(&record).is_none() => {
+                Change::Put(record.behind(dating.word()))
             }
-            change => change,
+            (_, change) => change,
         }
     }
 

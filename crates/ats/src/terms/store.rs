@@ -50,11 +50,6 @@ macro_rules! forward {
         $(#[$meta])*
         pub(crate) fn $name<$g>(&$g $self $(, $argument: $type)*) -> $return {
             match &$self.records {
-                Records::Ordered(store) => return store.$name($($argument),*),
-                Records::Hash(store) => return store.$name($($argument),*),
-                _ => is_rare(),
-            }
-            match &$self.records {
                 Records::Ordered(store) => store.$name($($argument),*),
                 Records::Hash(store) => store.$name($($argument),*),
                 Records::OrderedLimited(store) => store.$name($($argument),*),
@@ -68,9 +63,16 @@ macro_rules! forward {
     )*};
 }
 
-/// Tells the compiler that the branch that calls this is rarely taken.
-#[cold]
-const fn is_rare() {}
+/// Matches the records of a [`Store`] that has limits, in a tree or a hash table.
+macro_rules! if_limited {
+    ($store:ident, $limited:ident => $then:expr, $otherwise:expr) => {
+        match &$store.records {
+            Records::OrderedLimited($limited) => $then,
+            Records::HashLimited($limited) => $then,
+            _ => $otherwise,
+        }
+    };
+}
 
 /// The current records of a table, and the state that belongs to them.
 pub(crate) struct Store<H: Host> {
@@ -593,38 +595,23 @@ impl<H: Host> Store<H> {
 
     /// Returns the limits of the store; `None` if it has none.
     pub(crate) fn limits(&self) -> Option<Limits> {
-        match &self.records {
-            Records::OrderedLimited(limited) => Some(limited.limits()),
-            Records::HashLimited(limited) => Some(limited.limits()),
-            _ => None,
-        }
+        if_limited!(self, limited => Some(limited.limits()), None)
     }
 
     /// Returns the number of records that were removed because there were too many.
     pub(crate) fn evicted(&self) -> u64 {
-        match &self.records {
-            Records::OrderedLimited(limited) => limited.evicted(),
-            Records::HashLimited(limited) => limited.evicted(),
-            _ => 0,
-        }
+        if_limited!(self, limited => limited.evicted(), 0)
     }
 
     /// Returns the number of records that have expired and were removed.
     pub(crate) fn expired(&self) -> u64 {
-        match &self.records {
-            Records::OrderedLimited(limited) => limited.expired(),
-            Records::HashLimited(limited) => limited.expired(),
-            _ => 0,
-        }
+        if_limited!(self, limited => limited.expired(), 0)
     }
 
     /// Returns the time that is left to the objects of a key; `None` if there are none.
     pub(crate) fn time_left(&self, key: &[u8], guard: &Guard) -> Result<Option<TimeLeft>, Error> {
-        match &self.records {
-            Records::OrderedLimited(limited) => limited.time_left(key, guard),
-            Records::HashLimited(limited) => limited.time_left(key, guard),
-            _ => Ok(self.has_key(key, guard)?.then_some(TimeLeft::Forever)),
-        }
+        let forever = || Ok(self.has_key(key, guard)?.then_some(TimeLeft::Forever));
+        if_limited!(self, limited => limited.time_left(key, guard), forever())
     }
 
     /// Sets the deadline of the objects of a key. Returns `true` if there are some.
@@ -632,29 +619,17 @@ impl<H: Host> Store<H> {
     /// # Errors
     /// [`Error::NoTtl`] if objects of the store do not expire.
     pub(crate) fn touch(&self, key: &[u8], dating: Dating, guard: &Guard) -> Result<bool, Error> {
-        match &self.records {
-            Records::OrderedLimited(limited) => limited.touch(key, dating, guard),
-            Records::HashLimited(limited) => limited.touch(key, dating, guard),
-            _ => Err(Error::NoTtl),
-        }
+        if_limited!(self, limited => limited.touch(key, dating, guard), Err(Error::NoTtl))
     }
 
     /// Removes a slice of the records that have expired. Returns `true` if none is left.
     fn sweep_slice(&self) -> bool {
-        match &self.records {
-            Records::OrderedLimited(limited) => limited.sweep_slice(SLICE),
-            Records::HashLimited(limited) => limited.sweep_slice(SLICE),
-            _ => true,
-        }
+        if_limited!(self, limited => limited.sweep_slice(SLICE), true)
     }
 
     /// Tidies the lists of a store with limits. Returns `true` if they are empty.
     fn tidy_lists(&self) -> bool {
-        match &self.records {
-            Records::OrderedLimited(limited) => limited.tidy_lists(),
-            Records::HashLimited(limited) => limited.tidy_lists(),
-            _ => true,
-        }
+        if_limited!(self, limited => limited.tidy_lists(), true)
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::terms::bag::{self, NewObject};
 use crate::terms::error::Error;
 use crate::terms::lock_budget::{SHORT_WORDS, is_long_change};
+use crate::terms::note::Dating;
 use crate::terms::operations::lifetime::Lifetime;
 use crate::terms::table::Table;
 use crate::terms::workspace::{Room, Workspace};
@@ -257,10 +258,7 @@ impl<H: Host> Table<H> {
             // returns the result (LARGE-1).
             let (change, leftovers) =
                 unsafe { (self.bag_rules(store.is_read())).insert(key, current, &mut object, bag) };
-            match *dating {
-                None => (change, leftovers),
-                Some(dating) => (dating.of_change(change), leftovers),
-            }
+            (Dating::of_change(*dating, change), leftovers)
         })?;
         if !is_quick {
             drop(guard);

@@ -281,10 +281,7 @@ impl<H: Host> BatchPlan<Rec<H>, RecordBox<Values<H>>> for Writing<'_, H> {
         let added = added.map(|record| single(record));
         // The change can be undone, so it takes over no nodes of the old version.
         let (change, _) = (self.rules).insert_many(self.keys[index], current, added, self.buffers);
-        match self.dating {
-            None => change,
-            Some(dating) => dating.of_change(change),
-        }
+        Dating::of_change(self.dating, change)
     }
 }
 

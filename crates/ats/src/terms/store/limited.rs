@@ -1,5 +1,5 @@
 //! Records with limits: a store in memory whose records expire, or which has a bound of their
-//! number.
+//! number or of its memory.
 //!
 //! Each record has a [note](crate::terms::note) with its deadline. A reader that finds a record
 //! past its deadline finds none, and so does a writer, under the lock of the key: an object is gone
@@ -17,9 +17,10 @@
 //!
 //! The objects of a key of a bag have one deadline.
 //!
-//! A store with a bound of the number of its objects removes others when an insert brings more, in
-//! the order of its [queues], before the insert returns. A key that is held meanwhile is passed
-//! over. An entry of a queue is stale like one of a deadline, and is taken when its turn comes.
+//! A store with a bound removes records when an insert brings more, in the order of its [queues],
+//! before the insert returns. It stops at a key that is held: a list is being written then, whose
+//! end makes room. An entry of a queue is stale like one of a deadline, and is taken when its turn
+//! comes.
 //!
 //! # Invariants
 //! - LIMITED-1. All records have a note.
@@ -242,6 +243,12 @@ impl<S> Limited<S> {
     #[inline]
     fn is_alive<H: Host>(record: &Rec<H>) -> bool {
         Note::of(record).is_none_or(Self::is_before)
+    }
+
+    /// Returns a record unless it has expired.
+    #[inline]
+    fn alive<H: Host>(record: Option<&Rec<H>>) -> Option<&Rec<H>> {
+        record.filter(|record| Self::is_alive(record))
     }
 
     /// Returns `true` if the deadline of a record has not passed.
@@ -656,8 +663,9 @@ impl<S> Limited<S> {
         S: TableRecords<H>,
     {
         let records = self.records.about_len().unwrap_or(0);
+        let are_many = |entries| entries > 2 * records + SPARE_ENTRIES;
         let queued = self.queues().map_or(0, |queues| queues.len());
-        if queued > 2 * records + SPARE_ENTRIES {
+        if are_many(queued) {
             for _ in 0..queued {
                 let Some(candidate) = self.queues().and_then(|mut queues| queues.rotate()) else {
                     break;
@@ -670,11 +678,7 @@ impl<S> Limited<S> {
             }
         }
         let entries = self.deadlines.len();
-        let mut left = if entries > 2 * records + SPARE_ENTRIES {
-            entries
-        } else {
-            0
-        };
+        let mut left = if are_many(entries) { entries } else { 0 };
         while left > 0
             && let Ok(_sweeping) = self.lock()
         {
@@ -717,7 +721,7 @@ impl<S> Limited<S> {
     {
         let mut is_there = false;
         self.records.update_by(key, None, guard, &mut |current| {
-            if let Some(current) = current.filter(|current| Self::is_alive(current)) {
+            if let Some(current) = Self::alive(current) {
                 is_there = true;
                 self.note_for(key, dating, Some(current)).set(current);
             }
@@ -740,8 +744,7 @@ impl<H: Host, S: TableRecords<H>> ats_store::BatchPlan<Rec<H>, RecordBox<Values<
     for Dated<'_, '_, H, S>
 {
     fn decide(&mut self, index: usize, current: Option<&Rec<H>>) -> Change<Values<H>> {
-        let alive = current.filter(|current| Limited::<S>::is_alive(current));
-        let change = self.plan.decide(index, alive);
+        let change = self.plan.decide(index, Limited::<S>::alive(current));
         let key = self.keys[index];
         let dated = self.store.dated_within(key, current, change);
         self.is_larger |= dated.is_none();
@@ -749,8 +752,7 @@ impl<H: Host, S: TableRecords<H>> ats_store::BatchPlan<Rec<H>, RecordBox<Values<
     }
 
     fn build(&mut self, index: usize, current: Option<&Rec<H>>) -> Change<Values<H>> {
-        let alive = current.filter(|current| Limited::<S>::is_alive(current));
-        let change = self.plan.build(index, alive);
+        let change = self.plan.build(index, Limited::<S>::alive(current));
         // A refusal is too late. If the record is larger than the bound, it goes at once.
         self.store.dated(self.keys[index], current, change)
     }
@@ -815,8 +817,7 @@ impl<H: Host, S: TableRecords<H>> TableRecords<H> for Limited<S> {
     ) -> Result<(), Error> {
         let mut is_larger = false;
         self.records.update_by(key, by, guard, &mut |current| {
-            let change = decide(current.filter(|current| Self::is_alive(current)));
-            let dated = self.dated_within(key, current, change);
+            let dated = self.dated_within(key, current, decide(Self::alive(current)));
             is_larger = dated.is_none();
             dated.unwrap_or(Change::Keep)
         })?;
@@ -831,8 +832,7 @@ impl<H: Host, S: TableRecords<H>> TableRecords<H> for Limited<S> {
     ) -> Result<(), Error> {
         let mut is_larger = false;
         self.records.update_alone(key, guard, &mut |current| {
-            let change = decide(current.filter(|current| Self::is_alive(current)));
-            let dated = self.dated_within(key, current, change);
+            let dated = self.dated_within(key, current, decide(Self::alive(current)));
             is_larger = dated.is_none();
             dated.unwrap_or(Change::Keep)
         })?;
