@@ -77,8 +77,8 @@
 
 %% Only in the build for tests.
 -ifdef(FORCING).
--export([force_adaptation/3, force_slices/1]).
--nifs([force_adaptation/3, force_slices/1]).
+-export([force_adaptation/3, force_slices/1, advance_clock/1]).
+-nifs([force_adaptation/3, force_slices/1, advance_clock/1]).
 -endif.
 
 -export_type([disk_options/0, disk_failure/0, disk_stats/0, disk_record/0, fixed/0]).
@@ -785,4 +785,8 @@ force_adaptation(_Table, _Splits, _Joins) -> ?NOT_LOADED.
 %% 0 slices end by time again.
 -spec force_slices(Ticks :: non_neg_integer()) -> true.
 force_slices(_Ticks) -> ?NOT_LOADED.
+
+%% Puts the clock by which objects expire ahead, for all tables of the node.
+-spec advance_clock(Ms :: non_neg_integer()) -> true.
+advance_clock(_Ms) -> ?NOT_LOADED.
 -endif.

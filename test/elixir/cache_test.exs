@@ -59,11 +59,11 @@ defmodule ATS.CacheTest do
   end
 
   test "idle values expire" do
-    cache = start(:idle, ttl: {:idle, 1_000})
+    cache = start(:idle, ttl: {:idle, 2_000})
     Cache.put_all(cache, read: 1, left: 1)
 
     for _ <- 1..8 do
-      Process.sleep(150)
+      Process.sleep(300)
       assert Cache.get(cache, :read) == 1
     end
 

@@ -16,11 +16,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![
         nif!("force_adaptation", force_adaptation, 3),
         nif!("force_slices", force_slices, 1),
+        nif!("advance_clock", advance_clock, 1),
     ]
 }
 
@@ -41,6 +43,12 @@ static TICKS: AtomicU32 = AtomicU32::new(0);
 /// undoes that.
 fn force_slices<'e>(_env: Env<'e>, [ticks]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     TICKS.store(number(ticks)?, Ordering::Relaxed);
+    Ok(KnownAtom::True.word())
+}
+
+/// `advance_clock(Ms)`: see [`ats::terms::advance_clock`].
+fn advance_clock<'e>(_env: Env<'e>, [time]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    ats::terms::advance_clock(Duration::from_millis(number(time)?.into()));
     Ok(KnownAtom::True.word())
 }
 
