@@ -5,16 +5,18 @@
 
 -export([all/0]).
 -export([found_or_made/1, made_once/1, failures_are_passed_over/1, ended_holders/1]).
--export([ended_waiters/1, newer_objects/1, nested/1, waits_for_itself/1, deleted_tables/1]).
--export([killed_servers/1, on_disk/1, invalid_on_disk/1, stopped_application/1, invalid/1]).
+-export([ended_waiters/1, claims_of_ended_holders/1, many_at_a_time/1, killed_at_any_time/1]).
+-export([newer_objects/1, nested/1, waits_for_itself/1, deleted_tables/1, killed_servers/1]).
+-export([on_disk/1, invalid_on_disk/1, stopped_application/1, invalid/1]).
 -export([for_a_time/1]).
 
 -define(TYPES, [set, ordered_set]).
 
 all() ->
     [found_or_made, made_once, failures_are_passed_over, ended_holders, ended_waiters,
-     newer_objects, nested, waits_for_itself, deleted_tables, killed_servers, on_disk,
-     invalid_on_disk, stopped_application, invalid, for_a_time].
+     claims_of_ended_holders, many_at_a_time, killed_at_any_time, newer_objects, nested,
+     waits_for_itself, deleted_tables, killed_servers, on_disk, invalid_on_disk,
+     stopped_application, invalid, for_a_time].
 
 table() -> ats:new(fetched, [public]).
 
@@ -49,16 +51,17 @@ runs_not() ->
 
 %% Waits until so many processes wait for the value of a key.
 wait_for_waiting(Number) ->
-    State = sys:get_state(ats_fetch),
-    case map_size(element(4, State)) of
+    {state, _Table, _Claims, _Places, Waits} = sys:get_state(ats_fetch),
+    case map_size(Waits) of
         Number -> ok;
         _ -> timer:sleep(1), wait_for_waiting(Number)
     end.
 
 %% Checks that nothing is left in the server.
 check_rest() ->
-    {state, Claims, Places, Waits} = sys:get_state(ats_fetch),
+    {state, Table, Claims, Places, Waits} = sys:get_state(ats_fetch),
     ?assertEqual({#{}, #{}, #{}}, {Claims, Places, Waits}),
+    ?assertEqual([], ets:tab2list(Table)),
     ?assertEqual({monitors, []}, process_info(whereis(ats_fetch), monitors)).
 
 found_or_made(_) ->
@@ -149,6 +152,80 @@ ended_waiters(_) ->
     Holder ! {fail, reason},
     ?assertEqual({ok, last}, result(Last)),
     _ = sys:get_state(ats_fetch),
+    check_rest().
+
+%% A holder that was killed while nobody waited leaves a claim, which is removed in the background,
+%% or by the next one that asks.
+claims_of_ended_holders(_) ->
+    T = table(),
+    Left = fun(Key) ->
+                   Pid = start(T, Key, told()),
+                   runs(Pid, Key),
+                   Monitor = monitor(process, Pid),
+                   exit(Pid, kill),
+                   receive {'DOWN', Monitor, process, Pid, killed} -> ok end
+           end,
+    Left(k),
+    ?assertEqual(1, ats:fetch(T, k, fun(k) -> 1 end)),
+    check_rest(),
+    [Left(Key) || Key <- lists:seq(1, 10)],
+    Holder = start(T, held, told()),
+    runs(Holder, held),
+    ats_fetch ! look,
+    Table = element(2, sys:get_state(ats_fetch)),
+    ?assertMatch([{{_, held}, Holder, 0}], ets:tab2list(Table)),
+    Holder ! {return, 1},
+    ?assertEqual({ok, 1}, result(Holder)),
+    check_rest().
+
+%% Processes that fetch few keys, some of which fail, delete the value, or are killed: one function
+%% of a key runs at a time, and nothing is left.
+many_at_a_time(_) ->
+    [begin
+         T = table(),
+         Running = ets:new(running, [public]),
+         Once = fun(Key) ->
+                        ?assert(ets:insert_new(Running, {Key})),
+                        rand:uniform(3) =:= 1 andalso erlang:yield(),
+                        true = ets:delete(Running, Key),
+                        case rand:uniform(4) of
+                            1 -> error(failed);
+                            _ -> Key
+                        end
+                end,
+         Fetch = fun(Key) ->
+                         try ats:fetch(T, Key, Once) of
+                             Value -> ?assertEqual(Key, Value)
+                         catch error:failed -> ok
+                         end,
+                         rand:uniform(2) =:= 1 andalso ats:delete(T, Key)
+                 end,
+         Pids = [spawn_monitor(fun() -> [Fetch(rand:uniform(Keys)) || _ <- lists:seq(1, 1000)] end)
+                 || _ <- lists:seq(1, 8)],
+         [receive {'DOWN', Monitor, process, Pid, Why} -> ?assertEqual(normal, Why) end
+          || {Pid, Monitor} <- Pids],
+         check_rest()
+     end || Keys <- [1, 2, 10], _ <- lists:seq(1, 5)].
+
+killed_at_any_time(_) ->
+    T = table(),
+    Make = fun(Key) -> rand:uniform(2) =:= 1 andalso erlang:yield(), Key end,
+    Fetch = fun F() ->
+                    Key = rand:uniform(3),
+                    Key = ats:fetch(T, Key, Make),
+                    ats:delete(T, Key),
+                    F()
+            end,
+    [begin
+         Pid = spawn(Fetch),
+         _ = spawn_link(fun() -> [Key = ats:fetch(T, Key, Make) || Key <- [1, 2, 3]] end),
+         Round rem 3 =:= 0 andalso timer:sleep(1),
+         exit(Pid, kill)
+     end || Round <- lists:seq(1, 1000)],
+    [?assertEqual(Key, ats:fetch(T, Key, Make)) || Key <- [1, 2, 3]],
+    ats_fetch ! look,
+    _ = sys:get_state(ats_fetch),
+    wait_for_waiting(0),
     check_rest().
 
 newer_objects(_) ->
