@@ -104,6 +104,7 @@
       | {ttl, ttl()}
       | {max_objects, infinity | pos_integer()}
       | {max_memory, infinity | (Bytes :: pos_integer())}
+      | {evicted, none | pid()}
       | {backend, backend()}.
 -type table_change() ::
         {heir, Pid :: pid(), HeirData :: term()} | {heir, none}
@@ -116,10 +117,11 @@
 -type difference() :: {insert, tuple()} | {delete, tuple()}
                     | {change, Old :: tuple(), New :: tuple()}.
 %% A difference of two snapshots.
--type ttl() :: infinity | (Milliseconds :: pos_integer()) | {idle, Milliseconds :: pos_integer()}.
+-type ttl() :: infinity | (Milliseconds :: pos_integer()) | {idle, Milliseconds :: pos_integer()}
+             | {spread, Milliseconds :: pos_integer(), Percent :: 1..99}.
 %% The time after which the objects of a table expire: since they were written, or since they were
-%% written or read by their key. With `infinity' those expire that are inserted with a time of their
-%% own.
+%% written or read by their key. With `spread' it is random for each object, up to so many percent
+%% shorter. With `infinity' those expire that are inserted with a time of their own.
 -type lifetime() :: infinity | keep | (Milliseconds :: pos_integer()).
 %% The time for which objects are there that are inserted: from now on, or what is left to the
 %% objects of the key.
@@ -197,9 +199,11 @@
 %% a second. With `{ttl, {idle, Milliseconds}}' the time begins again when the object is read by its
 %% key, as {@link lookup/2}, {@link member/2} and {@link lookup_element/3} do: at the first read in
 %% each sixteenth of the time, so an object may be gone a sixteenth early. With `{ttl, infinity}'
-%% those objects expire that are inserted with a time of their own: see {@link insert/3}. {@link
-%% update_counter/3}, {@link update_element/3} and {@link merge/4} keep the deadline of the object,
-%% or begin the time of an idle one again. In a bag all objects of a key have the deadline of the
+%% those objects expire that are inserted with a time of their own: see {@link insert/3}. With
+%% `{ttl, {spread, Milliseconds, Percent}}' objects that are inserted together do not expire
+%% together: the time of each is random, up to so many percent shorter. {@link update_counter/3},
+%% {@link update_element/3} and {@link merge/4} keep the deadline of the object, or begin the time
+%% of an idle one again. In a bag all objects of a key have the deadline of the
 %% last insert. Queries and snapshots see the objects that had not expired at their moment, and
 %% {@link diff/2} tells an expired object as deleted. An object takes 8 bytes more, and its key and
 %% 14 bytes besides if it expires. `info(Table, ttl)' is the option, `info(Table, expired)' the
@@ -218,6 +222,16 @@
 %% `{max_memory, Bytes}' bounds the memory of the table in the same way: that of {@link info/2},
 %% without the content of large binaries, which objects share. An object for which an empty table
 %% has no room is refused.
+%%
+%% `{evicted, Pid}' tells a local process of the objects that are gone because of these options:
+%% `{'ATS-EVICTED', Table, Reason, Objects}', where `Table' is the identifier of the table, `Reason'
+%% is `expired', `max_objects' or `max_memory', and `Objects' is a list. The messages come in
+%% batches, within about a tenth of a second, and once for each object. No writer sends or waits. In
+%% the place of the list comes the number of objects, if more than 100 messages wait in the queue of
+%% the process, if more than 10,000 objects, or 8 MiB, are gone in a tenth of a second, or if the
+%% objects of a key are more than 1000 or larger than 128 KiB. Objects that a program deletes or
+%% replaces in time are not told. The option starts the application, without which nobody is told,
+%% and is refused for a table whose objects are never removed. It does not exist in `ets'.
 %%
 %% `{backend, Store}' names the store of the table. Builds that measure or test have stores to
 %% compare with, see docs/inside/scaling.md; a release has `default' alone. This option does not

@@ -108,7 +108,8 @@
          Owner :: process | none | pid(),
          Backend :: atom(),
          SnapshotMemory :: default | infinity | non_neg_integer(),
-         Limits :: limits()}.
+         Limits :: limits(),
+         Evicted :: none | pid()}.
 
 %% The limits of a table, if it has some.
 -type limits() :: false

@@ -48,6 +48,7 @@
          ttl = false :: false | ats:ttl(),
          max_objects = infinity :: infinity | pos_integer(),
          max_memory = infinity :: infinity | pos_integer(),
+         evicted = none :: none | pid(),
          backend = default :: atom(),
          %% Implied by the other options, and asked for by name.
          decentralized_implied = false :: boolean(),
@@ -83,7 +84,7 @@ plain([Option | Options], Type, Protection, Named, All) ->
     end;
 plain([], Type, Protection, Named, _All) ->
     {ok, {Type, Protection, 1, Named, none, undefined, false, false, false, false, allow, process,
-          default, default, false}};
+          default, default, false, none}};
 plain(_NotAList, _Type, _Protection, _Named, _All) ->
     error.
 
@@ -140,10 +141,17 @@ option({ttl, Ms}, Read) when ?IS_TTL(Ms) ->
     Read#options{ttl = Ms};
 option({ttl, {idle, Ms} = Ttl}, Read) when ?IS_TTL(Ms) ->
     Read#options{ttl = Ttl};
+option({ttl, {spread, Ms, Percent} = Ttl}, Read)
+  when ?IS_TTL(Ms), is_integer(Percent), Percent > 0, Percent < 100 ->
+    Read#options{ttl = Ttl};
 option({max_objects, Max}, Read) when ?IS_BOUND(Max) ->
     Read#options{max_objects = Max};
 option({max_memory, Max}, Read) when ?IS_BOUND(Max) ->
     Read#options{max_memory = Max};
+option({evicted, none}, Read) ->
+    Read#options{evicted = none};
+option({evicted, Pid}, Read) when is_pid(Pid), node(Pid) =:= node() ->
+    Read#options{evicted = Pid};
 option({keypos, Pos}, Read) when is_integer(Pos), Pos > 0, Pos =< ?MAX_SMALL_INTEGER ->
     Read#options{keypos = Pos};
 option({heir, none}, Read) ->
@@ -189,6 +197,10 @@ effective(#options{owner = Owner, protection = Protection})
   when Owner =/= process, Protection =/= public ->
     %% A private table without an owner could be written or deleted by no process.
     error;
+effective(#options{evicted = Pid, ttl = false, max_objects = infinity, max_memory = infinity})
+  when is_pid(Pid) ->
+    %% Nothing would ever be told.
+    error;
 effective(#options{protection = private} = Read) ->
     Read#options{write_concurrency = false, read_concurrency = false};
 effective(#options{write_concurrency = false} = Read) ->
@@ -217,7 +229,16 @@ finish(#options{} = Read) ->
           Read#options.owner,
           Read#options.backend,
           Read#options.snapshot_memory,
-          limits(Read)}}.
+          limits(Read),
+          evicted(Read)}}.
+
+%% The process that tells of objects that are gone belongs to the application.
+-spec evicted(#options{}) -> none | pid().
+evicted(#options{evicted = none}) ->
+    none;
+evicted(#options{evicted = Pid}) ->
+    ok = ats_disk_tables:ensure_started(),
+    Pid.
 
 -spec limits(#options{}) -> ats_nif:limits().
 limits(#options{ttl = false, max_objects = infinity, max_memory = infinity}) ->

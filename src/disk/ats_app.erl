@@ -1,6 +1,7 @@
 %% @private
 %% @doc The application: one supervisor, of the process that owns open tables on disk, of those that
-%% merge their values by modules of programs, and of the one that knows which values are being made.
+%% merge their values by modules of programs, of the one that knows which values are being made, and
+%% of the one that tells of objects that are gone from tables.
 %%
 %% Tables in memory need no process, so a program that has only those need not start the
 %% application. {@link ats:fetch/3} starts it when it needs it.
@@ -49,4 +50,5 @@ init([]) ->
               [#{id => ats_disk_tables,
                  start => {ats_disk_tables, start_link, []},
                  shutdown => infinity},
-               #{id => ats_fetch, start => {ats_fetch, start_link, []}}]}}.
+               #{id => ats_fetch, start => {ats_fetch, start_link, []}},
+               #{id => ats_evicted, start => {ats_evicted, start_link, []}}]}}.

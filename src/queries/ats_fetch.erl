@@ -202,8 +202,8 @@ give_up(Claims, Place, Result) ->
         error:badarg -> ok
     end.
 
-%% Who has a value removes the claim, because others find the value. Who has none lets the server
-%% remove a marked claim, so that nobody comes before those that wait.
+%% A holder with a value removes the claim, because others find the value. One without lets the
+%% server remove a marked claim, so that no process comes before those that wait.
 -spec is_marked(ets:tid(), place(), {value, term()} | failed) -> boolean().
 is_marked(Claims, Place, {value, _}) ->
     [{_, _, State}] = ets:take(Claims, Place),

@@ -135,7 +135,7 @@ native(Beam) ->
 nothing_can_be_forced(Config) ->
     {Exported, _} = native(file(Config, "ebin", "ats_nif.beam")),
     {Tested, _} = native(code:which(ats_nif)),
-    Forcing = [{force_adaptation, 3}, {force_slices, 1}],
+    Forcing = [{advance_clock, 1}, {force_adaptation, 3}, {force_slices, 1}],
     ?assertEqual(Forcing, lists:sort(Tested -- Exported)),
     {ok, Library} = file:read_file(file(Config, "priv", "ats_nif.so")),
     {ok, TestedLibrary} = file:read_file(filename:join(code:priv_dir(ats), "ats_nif.so")),

@@ -5,7 +5,7 @@
 
 -export([all/0]).
 -export([gone_for_every_function/1, gone_for_ordered_functions/1, changes_keep_the_deadline/1]).
--export([inserts_begin_again/1, times_of_their_own/1, idle/1, locks/1, lists/1, bags/1]).
+-export([inserts_begin_again/1, times_of_their_own/1, spread/1, idle/1, locks/1, lists/1, bags/1]).
 -export([moments/1, many_at_once/1, memory/1, emptied_tables/1, tables_change_hands/1]).
 -export([files_have_no_deadlines/1, keys_that_are_held/1, invalid/1]).
 -export([bounds/1, bounds_and_reads/1, bounds_and_times/1, bounds_beside_writers/1]).
@@ -16,9 +16,9 @@
 
 all() ->
     [gone_for_every_function, gone_for_ordered_functions, changes_keep_the_deadline,
-     inserts_begin_again, times_of_their_own, idle, locks, lists, bags, moments, many_at_once,
-     memory, emptied_tables, tables_change_hands, files_have_no_deadlines, keys_that_are_held,
-     invalid, bounds, bounds_and_reads, bounds_and_times, bounds_beside_writers,
+     inserts_begin_again, times_of_their_own, spread, idle, locks, lists, bags, moments,
+     many_at_once, memory, emptied_tables, tables_change_hands, files_have_no_deadlines,
+     keys_that_are_held, invalid, bounds, bounds_and_reads, bounds_and_times, bounds_beside_writers,
      bounds_and_moments, large_lists, bounds_of_memory].
 
 %% Lets all tables believe that this time has passed, so that no test depends on how fast it runs.
@@ -158,6 +158,22 @@ times_of_their_own(_) ->
     ?assertEqual(30000, ats:info(T, ttl)),
     ?assertEqual(false, ats:info(ats:new(u, []), ttl)),
     ?assertEqual({idle, 7}, ats:info(ats:new(u, [{ttl, {idle, 7}}]), ttl)).
+
+%% Objects that are inserted together do not expire together.
+spread(_) ->
+    T = ats:new(t, [public, {ttl, {spread, 100000, 10}}]),
+    ?assertEqual({spread, 100000, 10}, ats:info(T, ttl)),
+    true = ats:insert(T, [{Key, v} || Key <- lists:seq(1, 10000)]),
+    true = ats:insert(T, {own, v}, #{ttl => 100000}),
+    Left = [ats:ttl(T, Key) || Key <- lists:seq(1, 10000)],
+    ?assert(lists:max(Left) > 95000 andalso lists:max(Left) =< 100000),
+    ?assert(lists:min(Left) < 92000),
+    ?assert(length(lists:usort(Left)) > 1000),
+    pass(95000),
+    Size = ats:info(T, size),
+    ?assert(Size > 3000 andalso Size < 7000),
+    pass(5000),
+    ?assertEqual(0, ats:info(T, size)).
 
 %% Reading an object by its key begins its time again; scans and questions about it do not.
 idle(_) ->
@@ -350,7 +366,8 @@ keys_that_are_held(_) ->
 invalid(_) ->
     [?assertError(badarg, ats:new(t, [{ttl, Ttl}]))
      || Ttl <- [0, -1, 1.0, a, keep, default, {idle, 0}, {idle, infinity}, {busy, 1}, 1 bsl 40 - 1,
-                1 bsl 80, [], {idle, 1, 2}]],
+                1 bsl 80, [], {idle, 1, 2}, {spread, 1000}, {spread, 1000, 0}, {spread, 1000, 100},
+                {spread, 0, 10}, {spread, 1000, 5.0}]],
     Without = ats:new(t, [public]),
     With = ats:new(t, [public, {ttl, 60000}]),
     [begin

@@ -149,6 +149,16 @@ known_atoms! {
     Infinity = "infinity",
     /// `idle`: objects expire that are not read.
     Idle = "idle",
+    /// `spread`: objects that are written together expire one after the other.
+    Spread = "spread",
+    /// `ats_evicted`: the process that tells of objects that are gone.
+    AtsEvicted = "ats_evicted",
+    /// `gone`
+    Gone = "gone",
+    /// `expired`: the time of objects has passed.
+    Expired = "expired",
+    /// `max_objects`: there were too many objects.
+    MaxObjects = "max_objects",
     /// `keep`: objects keep their deadline.
     Keep = "keep",
     /// `max_memory`: the objects of a key are larger than the bound of the table.

@@ -1,5 +1,6 @@
 //! Processes, schedulers and the clock of the VM.
 
+use crate::atoms::KnownAtom;
 use crate::env::{Env, OwnEnv, VmWord};
 use crate::sys::{self, Word};
 use ats_store::MayBlock;
@@ -32,6 +33,23 @@ pub fn tell(to: Word, build: impl FnOnce(Env<'_>) -> VmWord<'_>) -> bool {
     // SAFETY: a thread of our own has no environment of a call; the message was built in the other
     // one.
     unsafe { sys::enif_send(ptr::null_mut(), &raw const to, message_env.raw(), message) != 0 }
+}
+
+/// Sends a message that was built in an environment of its own, from a thread that the VM did not
+/// create, to the process with this name. Returns `false` if there is none.
+pub fn tell_named(name: KnownAtom, message_env: &mut OwnEnv, message: Word) -> bool {
+    assert_eq!(thread_type(), sys::THREAD_UNDEFINED);
+    let mut to = sys::ErlNifPid { pid: 0 };
+    // SAFETY: a thread of our own has no environment of a call; the name is an atom, and the pid is
+    // written only if the answer is not 0.
+    let is_there =
+        unsafe { sys::enif_whereis_pid(ptr::null_mut(), name.word().raw(), &raw mut to) != 0 };
+    // SAFETY: a thread of our own has no environment of a call; the message was built in the other
+    // one, and the pid is that of a process.
+    is_there
+        && unsafe {
+            sys::enif_send(ptr::null_mut(), &raw const to, message_env.raw(), message) != 0
+        }
 }
 
 /// Returns `true` if the VM did not create the calling thread.

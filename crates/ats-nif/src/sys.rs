@@ -376,5 +376,6 @@ unsafe extern "C" {
         message_env: *mut ErlNifEnv,
         message: Word,
     ) -> c_int;
+    pub fn enif_whereis_pid(env: *mut ErlNifEnv, name: Word, pid: *mut ErlNifPid) -> c_int;
     pub fn enif_is_process_alive(env: *mut ErlNifEnv, pid: *const ErlNifPid) -> c_int;
 }

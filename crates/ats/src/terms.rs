@@ -197,7 +197,7 @@ pub use store::bag_values::ObjectIdentity;
 pub use store::codec::{Codec, TermCodec};
 #[cfg(feature = "forcing")]
 pub use store::limited::advance_clock;
-pub use store::limited::{Limits, TimeLeft, Ttl};
+pub use store::limited::{Gone, Limits, OnGone, TimeLeft, Ttl};
 pub use store::object_merge::ObjectMerge;
 pub use store::operator::PortableMerge;
 pub use store::program_merge;

@@ -3,14 +3,14 @@
 #![cfg(not(any(miri, fuzzing, watched, tsan)))]
 
 use ats::terms::{
-    CounterOp, Error, ExistingKey, Integer, Lifetime, Limits, Table, TableType, TermHost, TimeLeft,
-    Ttl, UnpackBuffer, Workspace, advance_clock,
+    CounterOp, Error, ExistingKey, Gone, Integer, Lifetime, Limits, LookupResult, OnGone, Table,
+    TableType, TermHost, TimeLeft, Ttl, UnpackBuffer, Workspace, advance_clock,
 };
 use ats_term::Term;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -464,6 +464,67 @@ fn idle_objects_of_a_table_with_a_bound_stay() -> Result<(), Error> {
     }
     advance_clock(UNIT * 2);
     assert_eq!(table.len()?, 0);
+    Ok(())
+}
+
+/// A collector that keeps what it is told.
+#[derive(Default)]
+struct Kept {
+    noted: Mutex<Vec<(Gone, Term)>>,
+    told: AtomicUsize,
+}
+
+impl OnGone<TermHost> for Kept {
+    fn note(&self, why: Gone, objects: LookupResult<'_, TermHost>) {
+        let objects = objects.to_terms().into_iter();
+        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        noted.extend(objects.map(|object| (why, object)));
+    }
+
+    fn tell(&self) {
+        self.told.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Checks that each object that is gone is noted once, with its reason, and those that a program
+/// removes are not.
+#[test]
+fn objects_that_are_gone_are_told() -> Result<(), Error> {
+    let _alone = alone();
+    for kind in ALL_TYPES {
+        let kept = Arc::new(Kept::default());
+        let limits = Limits {
+            ttl: Ttl::Written(UNIT),
+            objects: Some(10),
+            ..Limits::default()
+        };
+        let table = Table::<TermHost>::new(kind, 1).telling(limits, Arc::clone(&kept) as _)?;
+        let mut work = Workspace::new();
+        for number in 0..15 {
+            table.insert(&Term::from((number, "old")), &mut work)?;
+        }
+        let first: Vec<_> = std::mem::take(&mut *kept.noted.lock().expect("nothing fails"));
+        assert_eq!(first.len(), 5, "{kind:?}");
+        assert!(first.iter().all(|(why, _)| *why == Gone::Objects));
+        advance_clock(UNIT);
+        for number in 0..15 {
+            table.insert(&Term::from((number, "new")), &mut work)?;
+            table.delete(&Term::from(number), &mut work)?;
+        }
+        assert_eq!(table.len()?, 0);
+        let second: Vec<_> = std::mem::take(&mut *kept.noted.lock().expect("nothing fails"));
+        assert_eq!(second.len(), 10, "{kind:?}: {second:?}");
+        assert!(second.iter().all(|(why, _)| *why == Gone::Expired));
+        let all: Vec<_> = first.into_iter().chain(second).collect();
+        for number in 0..15 {
+            let object = Term::from((number, "old"));
+            let times = all.iter().filter(|(_, told)| *told == object).count();
+            assert_eq!(times, 1, "{kind:?}: {object:?}");
+        }
+        while kept.told.load(Ordering::Relaxed) == 0 {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
     Ok(())
 }
 

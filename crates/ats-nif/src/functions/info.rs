@@ -94,6 +94,10 @@ fn limits_word(env: Env<'_>, limits: Option<Limits>) -> VmWord<'_> {
     let ttl = match limits.ttl {
         Ttl::Never => KnownAtom::Infinity.word(),
         Ttl::Written(time) => milliseconds(time),
+        Ttl::Spread(time, percent) => {
+            let percent = env.uint(percent.into());
+            env.tuple(&[KnownAtom::Spread.word(), milliseconds(time), percent])
+        }
         Ttl::Idle(time) => env.tuple(&[KnownAtom::Idle.word(), milliseconds(time)]),
     };
     let most = |most: Option<usize>| {

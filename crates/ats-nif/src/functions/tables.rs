@@ -7,6 +7,7 @@ use super::rival::on_rival;
 use crate::atoms::KnownAtom;
 use crate::call::NifResult;
 use crate::env::{Env, VmWord};
+use crate::evicted::Evicted;
 use crate::full_scan::{self, FullScan};
 use crate::handle::{Protection, Recipe, ReportedOptions, WriteConcurrency};
 use crate::names::Renaming;
@@ -37,11 +38,11 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
 }
 
 /// `new(Name, {Type, Protection, KeyPos, Named, Heir, HeirData, WriteConcurrency, ReadConcurrency,
-/// DecentralizedCounters, Compressed, FullScan, Owner, Backend, SnapshotMemory, Limits})`, checked
-/// by the Erlang side.
+/// DecentralizedCounters, Compressed, FullScan, Owner, Backend, SnapshotMemory, Limits, Evicted})`,
+/// checked by the Erlang side.
 fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let words = options.tuple_words().ok_or(KnownAtom::None)?;
-    let words: &[VmWord<'e>; 15] = words.try_into().map_err(|_| KnownAtom::None)?;
+    let words: &[VmWord<'e>; 16] = words.try_into().map_err(|_| KnownAtom::None)?;
     let [
         kind,
         protection,
@@ -58,6 +59,7 @@ fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
         backend,
         snapshot_memory,
         limits,
+        evicted,
     ] = words.map(Term);
     let position = index(VmTerm::of(env, position.0))? + 1;
     if !name.is_atom() {
@@ -66,9 +68,12 @@ fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let named = named.boolean();
     let table = empty(env, table_type(kind)?, position, backend)?.compressed(compressed.boolean());
-    let table = match limits_of(env, limits)? {
-        Some(limits) => table.limited(limits)?,
-        None => table,
+    let is_told = VmTerm::of(env, evicted.0).is_local_pid();
+    let evicted = is_told.then(|| Evicted::new(evicted.0.raw()));
+    let table = match (limits_of(env, limits)?, evicted.clone()) {
+        (Some(limits), Some(evicted)) => table.telling(limits, evicted)?,
+        (Some(limits), None) => table.limited(limits)?,
+        (None, _) => table,
     };
     if let Some(bytes) = most_of(env, snapshot_memory) {
         table.set_snapshot_memory(bytes);
@@ -95,6 +100,9 @@ fn new<'e>(env: Env<'e>, [name, options]: [VmTerm<'e>; 2]) -> NifResult<'e> {
         },
         &guard,
     )?;
+    if let Some(evicted) = evicted {
+        evicted.set_table(shared.id.clone());
+    }
     // Another process may have renamed the table already.
     Ok(if named {
         name.word()
@@ -129,18 +137,26 @@ fn limits_of(env: Env<'_>, term: Term<'_>) -> Result<Option<Limits>, KnownAtom> 
     }))
 }
 
-/// Reads the time after which objects expire: milliseconds, `{idle, Milliseconds}`, or `infinity`.
+/// Reads the time after which objects expire: milliseconds, `{idle, Milliseconds}`, `{spread,
+/// Milliseconds, Percent}`, or `infinity`.
 fn ttl_of(env: Env<'_>, term: Term<'_>) -> Result<Ttl, KnownAtom> {
     if KnownAtom::Infinity.is(term.0) {
         return Ok(Ttl::Never);
     }
     let term = VmTerm::of(env, term.0);
-    if let Some([idle, time]) = term.tuple_words()
-        && KnownAtom::Idle.is(*idle)
-    {
-        return Ok(Ttl::Idle(milliseconds(VmTerm::of(env, *time))?));
+    let time_of = |time: VmWord<'_>| milliseconds(VmTerm::of(env, time));
+    match term.tuple_words() {
+        Some([idle, time]) if KnownAtom::Idle.is(*idle) => Ok(Ttl::Idle(time_of(*time)?)),
+        Some([spread, time, percent]) if KnownAtom::Spread.is(*spread) => {
+            let percent = VmTerm::of(env, *percent).as_unsigned();
+            let percent = percent.and_then(|percent| u8::try_from(percent).ok());
+            Ok(Ttl::Spread(
+                time_of(*time)?,
+                percent.ok_or(KnownAtom::None)?,
+            ))
+        }
+        _ => Ok(Ttl::Written(milliseconds(term)?)),
     }
-    Ok(Ttl::Written(milliseconds(term)?))
 }
 
 /// Creates an empty table in the store named by the option `backend`.

@@ -75,12 +75,14 @@ impl Note {
         }
     }
 
-    /// Replaces this note by another one, unless another thread has changed it meanwhile.
-    pub(crate) fn exchange<H: Host>(self, new: Note, record: &Rec<H>) {
-        if let Some(cell) = note_cell(record) {
+    /// Replaces this note by another one. Returns `false` if another thread has changed it
+    /// meanwhile; then it is left as it is.
+    pub(crate) fn exchange<H: Host>(self, new: Note, record: &Rec<H>) -> bool {
+        note_cell(record).is_some_and(|cell| {
             let (old, new) = (self.word(), new.word());
-            let _ = cell.compare_exchange(old, new, Ordering::Relaxed, Ordering::Relaxed);
-        }
+            let relaxed = Ordering::Relaxed;
+            cell.compare_exchange(old, new, relaxed, relaxed).is_ok()
+        })
     }
 
     /// Returns the note of a record that was read once more.

@@ -30,7 +30,7 @@ use ats_sync::Guard;
 use ats_sync::count::atomic::{AtomicBool, Ordering};
 use ats_term::image::Host;
 use bytes::ByteStore;
-use limited::{Limited, Limits, OnFirstEntry, TimeLeft};
+use limited::{Limited, Limits, OnFirstEntry, OnGone, TimeLeft};
 use long_batches::LongBatches;
 use records::{Decide, StepTo, TableRecords, Visit, Walked};
 use reported::Reported;
@@ -100,9 +100,9 @@ pub(crate) enum Records<H: Host> {
     /// A hash table: records in memory, without order.
     Hash(HashTable<Values<H>>),
     /// A CA tree with limits. A box, so that other tables are no larger.
-    OrderedLimited(Box<Limited<CaTree<Values<H>>>>),
+    OrderedLimited(Box<Limited<CaTree<Values<H>>, H>>),
     /// A hash table with limits.
-    HashLimited(Box<Limited<HashTable<Values<H>>>>),
+    HashLimited(Box<Limited<HashTable<Values<H>>, H>>),
     /// A rival store.
     #[cfg(feature = "rivals")]
     Rival(ats_rivals::Rival, Box<dyn TableRecords<H>>),
@@ -122,15 +122,21 @@ impl<H: Host> Records<H> {
         }
     }
 
-    /// Returns these records, which are empty and in memory, as records with limits. Returns `None`
-    /// if they are in another store.
-    pub(crate) fn limited(self, limits: Limits) -> Option<Self> {
+    /// Returns these records, which are empty and in memory, as records with limits, of which
+    /// `on_gone` is told. Returns `None` if they are in another store.
+    pub(crate) fn limited(
+        self,
+        limits: Limits,
+        on_gone: Option<Arc<dyn OnGone<H>>>,
+    ) -> Option<Self> {
         match self {
-            Records::Ordered(tree) => Some(Records::OrderedLimited(Box::new(Limited::new(
-                tree, limits,
-            )))),
+            Records::Ordered(tree) => {
+                let limited = Limited::new(tree, limits, on_gone);
+                Some(Records::OrderedLimited(Box::new(limited)))
+            }
             Records::Hash(table) => {
-                Some(Records::HashLimited(Box::new(Limited::new(table, limits))))
+                let limited = Limited::new(table, limits, on_gone);
+                Some(Records::HashLimited(Box::new(limited)))
             }
             _ => None,
         }
@@ -200,15 +206,19 @@ impl<H: Host> Store<H> {
 
     /// Makes the store that replaces this one when it is cleared.
     pub(crate) fn make_cleared(&self) -> Result<Cleared<H>, Error> {
+        // The new store tells of the objects that have expired before.
+        if_limited!(self, limited => limited.sweep_if_told()?, ());
         Ok(match &self.records {
             Records::Ordered(tree) => Cleared::Fresh(Store::new(Records::Ordered(tree.another()))),
             Records::Hash(_) => Cleared::Fresh(Store::new(Records::Hash(HashTable::new()))),
             Records::OrderedLimited(limited) => {
-                let fresh = Limited::new(limited.records().another(), limited.limits());
+                let (tree, limits) = (limited.records().another(), limited.limits());
+                let fresh = Limited::new(tree, limits, limited.on_gone());
                 Cleared::Fresh(Store::new(Records::OrderedLimited(Box::new(fresh))))
             }
             Records::HashLimited(limited) => {
-                let fresh = Limited::new(HashTable::new(), limited.limits());
+                let (table, limits) = (HashTable::new(), limited.limits());
+                let fresh = Limited::new(table, limits, limited.on_gone());
                 Cleared::Fresh(Store::new(Records::HashLimited(Box::new(fresh))))
             }
             #[cfg(feature = "rivals")]
@@ -403,9 +413,17 @@ impl<H: Host> Store<H> {
         }
     }
 
+    /// Notes that the store has taken the place of another one, which had something to tell, maybe.
+    pub(crate) fn set_current(self: &Arc<Self>) {
+        if self.limits().is_some() {
+            idle_joiner::notice(self);
+        }
+    }
+
     /// Notes that the store was taken out of its table.
     pub(crate) fn set_taken_out(&self) {
         self.is_taken_out.store(true, Ordering::Relaxed);
+        if_limited!(self, limited => limited.set_taken_out(), ());
     }
 
     /// Returns `true` if a query of an earlier moment runs. A thread that holds no lock of the

@@ -17,7 +17,7 @@ use crate::terms::note::Dating;
 use crate::terms::snapshot_list::SnapshotList;
 use crate::terms::store::bytes::ByteStore;
 use crate::terms::store::codec::Codec;
-use crate::terms::store::limited::{Limits, Ttl};
+use crate::terms::store::limited::{Limits, OnGone, Ttl};
 use crate::terms::store::{Records, SLICE, Store};
 use crate::terms::value::{Values, pack_for_store, record_behind};
 use ats_mem::{Adaptation, Buckets, RecordBox, ShapeNode, Upkeep};
@@ -235,12 +235,29 @@ impl<H: Host> Table<H> {
     ///
     /// # Errors
     /// [`Error::TableType`] if the table is not in memory.
-    pub fn limited(mut self, limits: Limits) -> Result<Self, Error> {
+    pub fn limited(self, limits: Limits) -> Result<Self, Error> {
+        self.with_limits(limits, None)
+    }
+
+    /// Returns the table, which is empty, as one with limits that tells of the objects that are
+    /// gone because of them. A snapshot may still have them.
+    ///
+    /// # Errors
+    /// [`Error::TableType`] if the table is not in memory.
+    pub fn telling(self, limits: Limits, on_gone: Arc<dyn OnGone<H>>) -> Result<Self, Error> {
+        self.with_limits(limits, Some(on_gone))
+    }
+
+    fn with_limits(
+        mut self,
+        limits: Limits,
+        on_gone: Option<Arc<dyn OnGone<H>>>,
+    ) -> Result<Self, Error> {
         if self.has_byte_store {
             return Err(Error::TableType);
         }
         let records = Records::in_memory(self.table_type.is_ordered(), self.table_type.is_bag());
-        let records = records.limited(limits).ok_or(Error::TableType)?;
+        let records = records.limited(limits, on_gone).ok_or(Error::TableType)?;
         self.store = CurrentStore::new(Store::new(records));
         self.expires = true;
         Ok(self)

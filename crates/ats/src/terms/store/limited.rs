@@ -22,22 +22,28 @@
 //! end makes room. An entry of a queue is stale like one of a deadline, and is taken when its turn
 //! comes.
 //!
+//! Who finds that a record has expired, and replaces or removes it, marks it as *told* before that:
+//! its deadline becomes 0. So a record is counted, and told to an [`OnGone`], once, even if the
+//! change is undone.
+//!
 //! # Invariants
 //! - LIMITED-1. All records have a note.
-//! - LIMITED-2. If a record has a deadline, the list has an entry for it that has its token and is
-//!   due at the deadline or before it, unless a thread that holds `sweeping` has taken the entry.
-//!   Such a thread then removes the record, or adds an entry.
+//! - LIMITED-2. If a record has a deadline and is not told, the list has an entry for it that has
+//!   its token and is due at the deadline or before it, unless a thread that holds `sweeping` has
+//!   taken the entry. Such a thread then removes the record, or adds an entry.
 //! - LIMITED-3. If the store has a bound, a queue has an entry for each record that has its token,
 //!   unless a thread has taken the entry. Such a thread then removes the record, or puts the entry
 //!   back.
 
 mod clock;
 mod deadlines;
+mod gone;
 mod pieces;
 mod queues;
 
 use super::records::{Decide, TableRecords, Visit, Walked};
 use crate::terms::error::Error;
+use crate::terms::lookup_result::LookupResult;
 use crate::terms::note::{Dating, NEVER, Note};
 use crate::terms::value::{Rec, Values};
 use ats_mem::read_points::{Query, ReadPoints};
@@ -48,11 +54,11 @@ use ats_sync::counter::thread_number;
 use ats_sync::{Guard, ShardedCounter};
 use ats_term::image::Host;
 use deadlines::{Deadlines, Due};
+pub use gone::{Gone, OnGone};
 use queues::{Candidate, Queues};
 use std::cell::Cell;
 use std::ops::ControlFlow;
-#[cfg(feature = "forcing")]
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
 use std::time::Duration;
 
@@ -71,6 +77,8 @@ const TIDIED_AT_ONCE: usize = 8;
 const KEPT_MOST: usize = 1000;
 /// The reads for which an object at the end of the small queue moves to the main queue.
 const READS_OF_MAIN: u8 = 2;
+/// The deadline of a record that has expired and was counted.
+const TOLD: u64 = 0;
 /// Divisor of the interval of an idle object: reading puts the deadline off if this part of the
 /// interval has passed.
 const IDLE_PART: u64 = 16;
@@ -86,6 +94,9 @@ pub fn advance_clock(time: Duration) {
 pub enum Ttl {
     /// The time since the object was written.
     Written(Duration),
+    /// The time since the object was written, less a random part of it that is up to this many
+    /// percent, 99 at most: so objects that are written together do not expire together.
+    Spread(Duration, u8),
     /// The time since the object was written or read by its key.
     Idle(Duration),
     /// Infinite: objects expire only if they are written with a time of their own.
@@ -110,6 +121,24 @@ fn next_token() -> u16 {
     LAST.with(|last| {
         last.set(Note::next_token(last.get()));
         last.get()
+    })
+}
+
+/// Returns a random number, by xorshift (Marsaglia, 2003).
+fn random() -> u64 {
+    thread_local! {
+        static STATE: Cell<u64> = {
+            let thread = (thread_number() as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            Cell::new(clock::now() ^ thread)
+        };
+    }
+    STATE.with(|state| {
+        let mut number = state.get().max(1);
+        number ^= number << 13;
+        number ^= number >> 7;
+        number ^= number << 17;
+        state.set(number);
+        number
     })
 }
 
@@ -150,8 +179,20 @@ impl Limits {
 impl Ttl {
     fn milliseconds(self) -> u64 {
         match self {
-            Ttl::Written(time) | Ttl::Idle(time) => milliseconds(time),
+            Ttl::Written(time) | Ttl::Spread(time, _) | Ttl::Idle(time) => milliseconds(time),
             Ttl::Never => NEVER,
+        }
+    }
+
+    /// Returns the time of an object that is written now, in milliseconds.
+    fn of_object(self) -> u64 {
+        let most = self.milliseconds();
+        match self {
+            Ttl::Spread(_, percent) => {
+                let part = most * u64::from(percent.min(99)) / 100;
+                most - random() % (part + 1)
+            }
+            _ => most,
         }
     }
 }
@@ -163,7 +204,7 @@ pub(crate) trait OnFirstEntry: Send + Sync {
 }
 
 /// A store with limits. See the [module](self).
-pub(crate) struct Limited<S> {
+pub(crate) struct Limited<S, H: Host> {
     records: S,
     limits: Limits,
     /// The queues of a store with a bound.
@@ -178,11 +219,14 @@ pub(crate) struct Limited<S> {
     expired: ShardedCounter,
     evicted: ShardedCounter,
     owner: OnceLock<Weak<dyn OnFirstEntry>>,
+    on_gone: Option<Arc<dyn OnGone<H>>>,
+    /// `true` if the store was taken out of its table, so that its records are not told any more.
+    is_taken_out: AtomicBool,
 }
 
-impl<S> Limited<S> {
-    /// Returns a store of these records, which are empty.
-    pub(crate) fn new(records: S, limits: Limits) -> Self {
+impl<S, H: Host> Limited<S, H> {
+    /// Returns a store of these records, which are empty, with a collector of records that are gone.
+    pub(crate) fn new(records: S, limits: Limits, on_gone: Option<Arc<dyn OnGone<H>>>) -> Self {
         Limited {
             records,
             limits,
@@ -194,7 +238,19 @@ impl<S> Limited<S> {
             expired: ShardedCounter::new(),
             evicted: ShardedCounter::new(),
             owner: OnceLock::new(),
+            on_gone,
+            is_taken_out: AtomicBool::new(false),
         }
+    }
+
+    /// Notes that the store was taken out of its table.
+    pub(crate) fn set_taken_out(&self) {
+        self.is_taken_out.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns the collector of records that are gone.
+    pub(crate) fn on_gone(&self) -> Option<Arc<dyn OnGone<H>>> {
+        self.on_gone.clone()
     }
 
     /// Returns the store without deadlines.
@@ -241,13 +297,13 @@ impl<S> Limited<S> {
 
     /// Returns `true` if a record has not expired.
     #[inline]
-    fn is_alive<H: Host>(record: &Rec<H>) -> bool {
+    fn is_alive(record: &Rec<H>) -> bool {
         Note::of(record).is_none_or(Self::is_before)
     }
 
     /// Returns a record unless it has expired.
     #[inline]
-    fn alive<H: Host>(record: Option<&Rec<H>>) -> Option<&Rec<H>> {
+    fn alive(record: Option<&Rec<H>>) -> Option<&Rec<H>> {
         record.filter(|record| Self::is_alive(record))
     }
 
@@ -261,7 +317,7 @@ impl<S> Limited<S> {
     /// Returns `true` if a record that is read by its key has not expired, and puts its deadline
     /// off if that is due.
     #[inline]
-    fn read<H: Host>(&self, record: &Rec<H>) -> bool {
+    fn read(&self, record: &Rec<H>) -> bool {
         let Some(note) = Note::of(record) else {
             return true;
         };
@@ -276,7 +332,7 @@ impl<S> Limited<S> {
             read.deadline = self.put_off(note.deadline);
         }
         if read != note {
-            note.exchange(read, record);
+            let _ = note.exchange(read, record);
         }
         true
     }
@@ -326,7 +382,7 @@ impl<S> Limited<S> {
     }
 
     /// Returns the note of a record that is to replace `old`. The key is locked.
-    fn note_for<H: Host>(&self, key: &[u8], dating: Dating, old: Option<&Rec<H>>) -> Note {
+    fn note_for(&self, key: &[u8], dating: Dating, old: Option<&Rec<H>>) -> Note {
         let now = clock::now();
         let after = |time: u64| {
             if time == NEVER {
@@ -337,7 +393,7 @@ impl<S> Limited<S> {
         };
         let old = old.and_then(Note::of);
         let alive = old.filter(|note| note.deadline > now);
-        let of_table = (after(self.interval), false);
+        let of_table = || (after(self.limits.ttl.of_object()), false);
         let (deadline, is_fixed) = match (dating, alive) {
             (Dating::After(time), _) => (after(time), true),
             (Dating::Kept, Some(old))
@@ -345,7 +401,7 @@ impl<S> Limited<S> {
             {
                 (old.deadline, old.is_fixed)
             }
-            (Dating::Kept | Dating::OfTable, _) => of_table,
+            (Dating::Kept | Dating::OfTable, _) => of_table(),
         };
         // The entries of the old record serve the new one if they are due early enough.
         let is_early =
@@ -365,7 +421,7 @@ impl<S> Limited<S> {
 
     /// Returns the change of a key that has the record `old`, as a decision has made it; `None` if
     /// the new record alone is too large for the bound.
-    fn dated_within<H: Host>(
+    fn dated_within(
         &self,
         key: &[u8],
         old: Option<&Rec<H>>,
@@ -386,7 +442,7 @@ impl<S> Limited<S> {
     }
 
     /// Returns the change of a key that has the record `old`, as a decision has made it.
-    fn dated<H: Host>(
+    fn dated(
         &self,
         key: &[u8],
         old: Option<&Rec<H>>,
@@ -396,14 +452,52 @@ impl<S> Limited<S> {
             Change::Put(record) => {
                 let dating = Dating::of(&record).unwrap_or(Dating::Kept);
                 let note = self.note_for(key, dating, old);
+                if let Some(old) = old {
+                    let _ = self.note_if_expired(old);
+                }
                 Change::Put(note.put_before(record))
             }
             change => change,
         }
     }
+
+    /// Returns `true` if a record has expired, and notes that it is gone, unless that was noted
+    /// before. The key is locked.
+    fn note_if_expired(&self, record: &Rec<H>) -> bool {
+        let Some(note) = Note::of(record).filter(|note| !Self::is_before(*note)) else {
+            return false;
+        };
+        if note.deadline == TOLD {
+            return true;
+        }
+        let told = Note {
+            deadline: TOLD,
+            ..note
+        };
+        // A reader that found the record in time may put the deadline off at this moment.
+        let is_gone = note.exchange(told, record);
+        if is_gone {
+            self.note_gone(Gone::Expired, record);
+        }
+        is_gone
+    }
+
+    /// Counts a record that is gone, and notes it for the collector.
+    fn note_gone(&self, why: Gone, record: &Rec<H>) {
+        match why {
+            Gone::Expired => self.expired.add(1),
+            Gone::Objects | Gone::Bytes => self.evicted.add(1),
+        }
+        if let Some(on_gone) = &self.on_gone
+            && !self.is_taken_out.load(Ordering::Relaxed)
+        {
+            on_gone.note(why, LookupResult::new(record));
+            self.notify_owner();
+        }
+    }
 }
 
-impl<S> Limited<S> {
+impl<S, H: Host> Limited<S, H> {
     /// Locks the removal of expired records.
     ///
     /// # Errors
@@ -420,7 +514,7 @@ impl<S> Limited<S> {
     }
 
     /// Handles some entries that are due. Returns their number.
-    fn sweep_some<H: Host>(&self, now: u64) -> Result<usize, Error>
+    fn sweep_some(&self, now: u64) -> Result<usize, Error>
     where
         S: TableRecords<H>,
     {
@@ -447,7 +541,7 @@ impl<S> Limited<S> {
     }
 
     /// Removes the record of an entry, if it has expired.
-    fn sweep<H: Host>(&self, entry: &Due, now: u64, guard: &Guard) -> Result<(), Error>
+    fn sweep(&self, entry: &Due, now: u64, guard: &Guard) -> Result<(), Error>
     where
         S: TableRecords<H>,
     {
@@ -456,32 +550,44 @@ impl<S> Limited<S> {
             return Ok(());
         }
         let mut left = None;
-        let mut is_removed = false;
         self.records
             .update_by(&entry.key, None, guard, &mut |current| {
-                let note = current.and_then(Note::of);
-                left = note.filter(|note| note.token == entry.token && note.deadline != NEVER);
-                is_removed = left.is_some_and(|note| note.deadline <= now);
-                if is_removed {
-                    Change::Remove
-                } else {
-                    Change::Keep
+                left = None;
+                let Some((record, note)) = with_note(current) else {
+                    return Change::Keep;
+                };
+                if note.token != entry.token || note.deadline == NEVER {
+                    return Change::Keep;
                 }
+                if note.deadline <= now && self.note_if_expired(record) {
+                    return Change::Remove;
+                }
+                left = Note::of(record).map(|note| note.deadline);
+                Change::Keep
             })?;
-        match left {
-            Some(_) if is_removed => self.expired.add(1),
+        if let Some(deadline) = left {
             // The record was written, or read, again.
-            Some(note) => self.enter_again(&entry.key, entry.token, note.deadline, now),
-            None => {}
+            self.enter_again(&entry.key, entry.token, deadline, now);
         }
         Ok(())
+    }
+
+    /// Removes all records that have expired, if an [`OnGone`] is told of them.
+    pub(crate) fn sweep_if_told(&self) -> Result<(), Error>
+    where
+        S: TableRecords<H>,
+    {
+        match self.on_gone {
+            Some(_) => self.sweep_all(),
+            None => Ok(()),
+        }
     }
 
     /// Removes all records that have expired.
     ///
     /// # Errors
     /// [`Error::Busy`] if the calling thread must not work for that long.
-    fn sweep_all<H: Host>(&self) -> Result<(), Error>
+    fn sweep_all(&self) -> Result<(), Error>
     where
         S: TableRecords<H>,
     {
@@ -501,7 +607,7 @@ impl<S> Limited<S> {
     }
 
     /// Removes up to about `budget` records that have expired. Returns `true` if none is left.
-    pub(crate) fn sweep_slice<H: Host>(&self, budget: usize) -> bool
+    pub(crate) fn sweep_slice(&self, budget: usize) -> bool
     where
         S: TableRecords<H>,
     {
@@ -517,23 +623,29 @@ impl<S> Limited<S> {
                 Err(_) => return false,
             }
         }
+        if let Some(on_gone) = &self.on_gone {
+            on_gone.tell();
+        }
         true
     }
 
-    /// Returns `true` if a bound does not hold.
-    fn is_over<H: Host>(&self) -> bool
+    /// Returns a bound that does not hold.
+    fn bound_passed(&self) -> Option<Gone>
     where
         S: TableRecords<H>,
     {
         let Limits { objects, bytes, .. } = self.limits;
         let are_many = |most| self.records.about_len().is_some_and(|len| len > most);
         let are_large = |most| self.records.about_bytes() + self.bytes_of_lists() > most;
-        objects.is_some_and(are_many) || bytes.is_some_and(are_large)
+        if objects.is_some_and(are_many) {
+            return Some(Gone::Objects);
+        }
+        bytes.is_some_and(are_large).then_some(Gone::Bytes)
     }
 
     /// Removes some stale entries from the list of deadlines, if there are many, so that they do
     /// not take the room of objects.
-    fn tidy_some<H: Host>(&self)
+    fn tidy_some(&self)
     where
         S: TableRecords<H>,
     {
@@ -548,19 +660,19 @@ impl<S> Limited<S> {
     }
 
     /// Removes objects until the bounds hold. The caller holds no key.
-    fn make_room<H: Host>(&self)
+    fn make_room(&self)
     where
         S: TableRecords<H>,
     {
         let mut kept = 0;
-        while self.is_over() {
+        while let Some(why) = self.bound_passed() {
             self.tidy_some();
             let Some(candidate) = self.queues().and_then(|mut queues| queues.pop()) else {
                 return;
             };
-            match self.evict(&candidate, kept >= KEPT_MOST) {
-                Ok(true) => kept += 1,
-                Ok(false) => kept = 0,
+            match self.evict(&candidate, why, kept >= KEPT_MOST) {
+                Ok(Evicted::No) => kept += 1,
+                Ok(_) => kept = 0,
                 Err(_) => {
                     // A list is being written, whose end makes room.
                     if let Some(mut queues) = self.queues() {
@@ -573,7 +685,7 @@ impl<S> Limited<S> {
     }
 
     /// Makes room after a change, unless it was refused because a record is larger than the bound.
-    fn after_change<H: Host>(&self, is_larger: bool) -> Result<(), Error>
+    fn after_change(&self, is_larger: bool) -> Result<(), Error>
     where
         S: TableRecords<H>,
     {
@@ -585,8 +697,8 @@ impl<S> Limited<S> {
     }
 
     /// Removes the record of an entry that was taken, unless it was read and need not go; then the
-    /// entry goes to the main queue. Returns `true` if the record is kept.
-    fn evict<H: Host>(&self, candidate: &Candidate, must_go: bool) -> Result<bool, Error>
+    /// entry goes to the main queue.
+    fn evict(&self, candidate: &Candidate, why: Gone, must_go: bool) -> Result<Evicted, Error>
     where
         S: TableRecords<H>,
     {
@@ -596,22 +708,21 @@ impl<S> Limited<S> {
             READS_OF_MAIN
         };
         let guard = ats_sync::pin();
-        let (mut is_kept, mut has_expired, mut is_removed) = (false, false, false);
+        let (mut done, mut removed) = (Evicted::Stale, None);
         self.records
             .update_by(&candidate.key, None, &guard, &mut |current| {
-                (is_kept, has_expired, is_removed) = (false, false, false);
-                let Some((record, note)) =
-                    current.and_then(|record| Some((record, Note::of(record)?)))
-                else {
+                (done, removed) = (Evicted::Stale, None);
+                let Some((record, note)) = with_note(current) else {
                     return Change::Keep;
                 };
                 if note.token != candidate.token {
                     return Change::Keep;
                 }
-                has_expired = !Self::is_before(note);
-                is_kept = !has_expired && !must_go && note.reads >= least;
-                is_removed = !is_kept;
-                if is_removed {
+                if self.note_if_expired(record) {
+                    return Change::Remove;
+                }
+                if must_go || note.reads < least {
+                    (done, removed) = (Evicted::Yes, Some(record));
                     return Change::Remove;
                 }
                 let reads = if candidate.is_of_main {
@@ -619,30 +730,26 @@ impl<S> Limited<S> {
                 } else {
                     0
                 };
-                note.exchange(Note { reads, ..note }, record);
+                let _ = note.exchange(Note { reads, ..note }, record);
+                done = Evicted::No;
                 Change::Keep
             })?;
-        if is_removed {
-            let counter = if has_expired {
-                &self.expired
-            } else {
-                &self.evicted
-            };
-            counter.add(1);
+        if let Some(record) = removed {
+            self.note_gone(why, record);
         }
         if let Some(mut queues) = self.queues() {
-            if is_kept {
-                queues.keep(candidate);
-            } else if is_removed && !has_expired {
-                queues.on_evicted(candidate);
+            match done {
+                Evicted::Yes => queues.on_evicted(candidate),
+                Evicted::No => queues.keep(candidate),
+                Evicted::Stale => {}
             }
         }
-        Ok(is_kept)
+        Ok(done)
     }
 
     /// Returns `true` if an entry of a key is that of its record. The record of a batch that is
     /// being written cannot be seen yet; its key is held, which is an error here.
-    fn is_current<H: Host>(&self, key: &[u8], token: u16) -> bool
+    fn is_current(&self, key: &[u8], token: u16) -> bool
     where
         S: TableRecords<H>,
     {
@@ -658,7 +765,7 @@ impl<S> Limited<S> {
 
     /// Removes stale entries from the list of deadlines, and from the queues, if there are many.
     /// Returns `true` if they are empty.
-    pub(crate) fn tidy_lists<H: Host>(&self) -> bool
+    pub(crate) fn tidy_lists(&self) -> bool
     where
         S: TableRecords<H>,
     {
@@ -692,11 +799,7 @@ impl<S> Limited<S> {
     }
 
     /// Returns the time that is left to the objects of a key; `None` if there are none.
-    pub(crate) fn time_left<H: Host>(
-        &self,
-        key: &[u8],
-        guard: &Guard,
-    ) -> Result<Option<TimeLeft>, Error>
+    pub(crate) fn time_left(&self, key: &[u8], guard: &Guard) -> Result<Option<TimeLeft>, Error>
     where
         S: TableRecords<H>,
     {
@@ -710,12 +813,7 @@ impl<S> Limited<S> {
     }
 
     /// Sets the deadline of the objects of a key. Returns `true` if there are some.
-    pub(crate) fn touch<H: Host>(
-        &self,
-        key: &[u8],
-        dating: Dating,
-        guard: &Guard,
-    ) -> Result<bool, Error>
+    pub(crate) fn touch(&self, key: &[u8], dating: Dating, guard: &Guard) -> Result<bool, Error>
     where
         S: TableRecords<H>,
     {
@@ -731,9 +829,25 @@ impl<S> Limited<S> {
     }
 }
 
+/// The end of an entry of a queue.
+#[derive(Clone, Copy)]
+enum Evicted {
+    /// The record was removed for the bound.
+    Yes,
+    /// The record was kept, because it was read.
+    No,
+    /// The record was another one, or has expired and was removed.
+    Stale,
+}
+
+/// Returns a record that is there, with its note.
+fn with_note<H: Host>(record: Option<&Rec<H>>) -> Option<(&Rec<H>, Note)> {
+    record.and_then(|record| Some((record, Note::of(record)?)))
+}
+
 /// A plan that does not see expired records, and whose new records get deadlines.
 struct Dated<'a, 'k, H: Host, S> {
-    store: &'a Limited<S>,
+    store: &'a Limited<S, H>,
     keys: &'a [&'k [u8]],
     plan: &'a mut dyn BatchPlan<Values<H>>,
     /// `true` if a new record is larger than the bound.
@@ -744,7 +858,7 @@ impl<H: Host, S: TableRecords<H>> ats_store::BatchPlan<Rec<H>, RecordBox<Values<
     for Dated<'_, '_, H, S>
 {
     fn decide(&mut self, index: usize, current: Option<&Rec<H>>) -> Change<Values<H>> {
-        let change = self.plan.decide(index, Limited::<S>::alive(current));
+        let change = self.plan.decide(index, Limited::<S, H>::alive(current));
         let key = self.keys[index];
         let dated = self.store.dated_within(key, current, change);
         self.is_larger |= dated.is_none();
@@ -752,13 +866,13 @@ impl<H: Host, S: TableRecords<H>> ats_store::BatchPlan<Rec<H>, RecordBox<Values<
     }
 
     fn build(&mut self, index: usize, current: Option<&Rec<H>>) -> Change<Values<H>> {
-        let change = self.plan.build(index, Limited::<S>::alive(current));
+        let change = self.plan.build(index, Limited::<S, H>::alive(current));
         // A refusal is too late. If the record is larger than the bound, it goes at once.
         self.store.dated(self.keys[index], current, change)
     }
 }
 
-impl<H: Host, S: TableRecords<H>> TableRecords<H> for Limited<S> {
+impl<H: Host, S: TableRecords<H>> TableRecords<H> for Limited<S, H> {
     fn is_ordered(&self) -> bool {
         self.records.is_ordered()
     }
@@ -865,9 +979,8 @@ impl<H: Host, S: TableRecords<H>> TableRecords<H> for Limited<S> {
         loop {
             let mut has_expired = false;
             self.records.update_end(end, guard, &mut |current| {
-                has_expired = current.is_some_and(|current| !Self::is_alive(current));
+                has_expired = current.is_some_and(|current| self.note_if_expired(current));
                 if has_expired {
-                    self.expired.add(1);
                     return Change::Remove;
                 }
                 let change = decide(current);

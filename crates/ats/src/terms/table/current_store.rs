@@ -172,7 +172,10 @@ impl<H: Host> CurrentStore<H> {
                 #[cfg(feature = "forcing")]
                 fresh.force_adaptation(fixations.forcing.0, fixations.forcing.1);
                 self.get(guard).set_taken_out();
-                self.store.swap(into_raw(fresh), Ordering::AcqRel)
+                let current = Arc::clone(&fresh);
+                let old = self.store.swap(into_raw(fresh), Ordering::AcqRel);
+                current.set_current();
+                old
             }
             Cleared::Taken(taken) => into_raw(taken),
         };
