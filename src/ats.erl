@@ -336,7 +336,7 @@ info(Table) ->
 
 %% @doc Returns one item of the description of a table: any of those in {@link info/1}, `fixed',
 %% `safe_fixed', `safe_fixed_monotonic_time', `full_scan', `backend', `ttl', `expired',
-%% `max_objects', `max_memory', `evicted', `binary' or
+%% `max_objects', `max_memory', `evicted', `hits', `misses', `binary' or
 %% `stats'.
 %%
 %% `binary' lists the binaries that the objects share with others, an element

@@ -7,7 +7,7 @@
 %% themselves, because they take longer.
 -module(ats_info).
 
--export([all/1, item/2, fixation/2]).
+-export([all/1, item/2, counts/1, fixation/2]).
 
 -define(ITEMS, [id, decentralized_counters, read_concurrency, write_concurrency, compressed,
                 memory, owner, heir, name, size, node, named_table, type, keypos, protection]).
@@ -67,7 +67,7 @@ of_snapshot(_Item, _NoSnapshot) -> undefined.
 -spec pick(term(), ats_nif:information()) -> term().
 pick(Item, {Id, DecentralizedCounters, ReadConcurrency, WriteConcurrency, Compressed,
             Owner, Heir, Name, Named, Type, KeyPos, Protection, Fixed,
-            FullScan, Backend, Limits, Expired, Evicted}) ->
+            FullScan, Backend, Limits, Expired, Evicted, Hits, Misses}) ->
     case Item of
         id -> Id;
         decentralized_counters -> DecentralizedCounters;
@@ -89,6 +89,8 @@ pick(Item, {Id, DecentralizedCounters, ReadConcurrency, WriteConcurrency, Compre
         max_memory -> limit(3, Limits);
         expired -> Expired;
         evicted -> Evicted;
+        hits -> counted(Hits, Limits);
+        misses -> counted(Misses, Limits);
         binary -> ats_binaries:of_table(Id);
         fixed -> Fixed =/= false;
         safe_fixed -> fixation(system_time, Fixed);
@@ -101,6 +103,27 @@ pick(Item, {Id, DecentralizedCounters, ReadConcurrency, WriteConcurrency, Compre
 limit(1, false) -> false;
 limit(_, false) -> infinity;
 limit(Number, Limits) -> element(Number, Limits).
+
+%% @doc Returns the numbers that tables with limits count, which are 0 for others.
+-spec counts(ats:table()) -> #{expired | evicted | hits | misses => non_neg_integer()} | undefined.
+counts(Table) ->
+    case ats_nif:info(Table) of
+        undefined ->
+            undefined;
+        Information ->
+            Number = fun(Item) ->
+                             case pick(Item, Information) of
+                                 false -> 0;
+                                 Counted -> Counted
+                             end
+                     end,
+            maps:from_list([{Item, Number(Item)} || Item <- [expired, evicted, hits, misses]])
+    end.
+
+%% Reads of a table without limits are not counted.
+-spec counted(non_neg_integer(), ats_nif:limits()) -> false | non_neg_integer().
+counted(_Number, false) -> false;
+counted(Number, _Limits) -> Number.
 
 %% @doc Returns the time since which a table is fixed, and the processes that fix it.
 -spec fixation(system_time | monotonic_time, ats_nif:fixed()) ->

@@ -183,7 +183,9 @@
          Backend :: ats:backend(),
          Limits :: limits(),
          Expired :: non_neg_integer(),
-         Evicted :: non_neg_integer()}.
+         Evicted :: non_neg_integer(),
+         Hits :: non_neg_integer(),
+         Misses :: non_neg_integer()}.
 
 -type fixed() :: false | {erlang:timestamp(), MonotonicNanoseconds :: integer(),
                           [{pid(), pos_integer()}]}.

@@ -37,10 +37,13 @@ defmodule ATS.Cache do
 
     * `:name` - an atom, which is required
     * `:ttl` - the time of values, in milliseconds: since they were written, or with `{:idle, ms}`
-      since they were written or read. The default is `:infinity`.
+      since they were written or read; with `{:spread, ms, percent}` it is up to so many percent
+      shorter, so that they do not expire together. The default is `:infinity`.
     * `:limit` - the most values. The default is `:infinity`.
     * `:memory` - the most bytes of memory, without the content of large binaries. The default is
       `:infinity`.
+    * `:evicted` - a process that is told of the values that expire or go for a limit, by messages
+      `{:"ATS-EVICTED", table, reason, objects_or_number}`; see `:ats.new/2`
     * `:type` - `:set`, which is the default, or `:ordered_set`
   """
   @spec start_link(keyword()) :: GenServer.on_start()
@@ -59,7 +62,8 @@ defmodule ATS.Cache do
   def init({name, options}), do: {:ok, :ats.new(name, options)}
 
   defp table_options(options) do
-    defaults = [:name, ttl: :infinity, limit: :infinity, memory: :infinity, type: :set]
+    limits = [ttl: :infinity, limit: :infinity, memory: :infinity, evicted: :none]
+    defaults = [:name, type: :set] ++ limits
     known = Keyword.validate!(options, defaults)
 
     unless known[:type] in [:set, :ordered_set] do
@@ -67,7 +71,7 @@ defmodule ATS.Cache do
     end
 
     limits = [ttl: known[:ttl], max_objects: known[:limit], max_memory: known[:memory]]
-    [:named_table, :public, known[:type]] ++ limits
+    [:named_table, :public, known[:type], evicted: known[:evicted]] ++ limits
   end
 
   @doc "Returns the value of a key, or the default."
@@ -177,23 +181,14 @@ defmodule ATS.Cache do
   def to_map(cache), do: Map.new(:ats.tab2list(cache))
 
   @doc """
-  Returns the number of values, the memory in bytes, and the numbers of values that have expired
-  and that were evicted since the cache was started or cleared.
+  Returns the number of values, `:size`, and the memory in bytes, `:memory`; and since the cache was
+  started or cleared, the numbers of values that have `:expired` and that were `:evicted`, and about
+  how many reads were `:hits` and `:misses`, of which one in 64 is counted.
   """
-  @spec stats(t()) :: %{
-          size: non_neg_integer(),
-          memory: non_neg_integer(),
-          expired: non_neg_integer(),
-          evicted: non_neg_integer()
-        }
+  @spec stats(t()) :: %{atom() => non_neg_integer()}
   def stats(cache) do
-    words = :ats.info(cache, :memory)
-
-    %{
-      size: size(cache),
-      memory: words * :erlang.system_info(:wordsize),
-      expired: :ats.info(cache, :expired),
-      evicted: :ats.info(cache, :evicted)
-    }
+    memory = :ats.info(cache, :memory) * :erlang.system_info(:wordsize)
+    counts = for item <- [:expired, :evicted, :hits, :misses], do: {item, :ats.info(cache, item)}
+    Map.new([size: size(cache), memory: memory] ++ counts)
   end
 end

@@ -114,6 +114,16 @@ find(Where, Table, Key) ->
         _ -> erlang:error({ats_error, table_type})
     end.
 
+%% A look that finds nothing is no second miss of the table.
+-spec find_again(where(), ats:tid(), term()) -> {value, term()} | none.
+find_again(memory, Table, Key) ->
+    case ats_nif:ttl(Table, Key) of
+        undefined -> none;
+        _ -> find(memory, Table, Key)
+    end;
+find_again(disk, Table, Key) ->
+    find(disk, Table, Key).
+
 %% Checks that the table can get an object of a key and a value.
 -spec check(where(), ats:tid()) -> ok.
 check(Where, Table) ->
@@ -164,7 +174,7 @@ wait(How, Place, Function) ->
 make({Where, _Lifetime} = How, Claims, {Table, Key} = Place, Function) ->
     try
         %% The last holder may have given the claim up after this process has looked.
-        case find(Where, Table, Key) of
+        case find_again(Where, Table, Key) of
             {value, Found} -> Found;
             none -> put_new(How, Table, Key, Function(Key))
         end

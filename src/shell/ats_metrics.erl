@@ -19,7 +19,8 @@
 %% lock, and it delays no reader and no writer. Private tables of other processes are shown, too,
 %% but not their contents.
 %%
-%% Reads are not counted, because a reader of a table leaves no trace in it. Writes are:
+%% Reads are not counted, because a reader of a table leaves no trace in it, except for a part of
+%% those of tables whose objects expire or are bounded. Writes are:
 %% `contended' and `uncontended' together are how often a writer took a lock, which is about once
 %% in a write. Counters that change in place take none.
 -module(ats_metrics).
@@ -34,14 +35,19 @@
           locks := pos_integer(),
           contended := non_neg_integer(),
           uncontended := non_neg_integer(),
-          fixations := non_neg_integer()}.
+          fixations := non_neg_integer(),
+          expired := non_neg_integer(),
+          evicted := non_neg_integer(),
+          hits := non_neg_integer(),
+          misses := non_neg_integer()}.
 %% Numbers that change.
 %%
 %% `memory_bytes' is `info(Table, memory)' times the size of a word. `locks' is the number of parts
 %% that can be written at the same time: base nodes of an `ordered_set', locks of the others.
 %% `contended' and `uncontended' count how often a writer had to wait for one of them, and did not
 %% have to; they start at 0 again when all objects are deleted. `fixations' is the number of
-%% processes that fix the table.
+%% processes that fix the table. `expired', `evicted', `hits' and `misses' are those of `ats:info/2'
+%% of a table with a time or a bound, and 0 for others; they start at 0 again like `contended'.
 -type metadata() ::
         #{id := ats:tid(),
           name := atom(),
@@ -57,6 +63,10 @@
           contended := non_neg_integer(),
           uncontended := non_neg_integer(),
           fixations := non_neg_integer(),
+          expired := non_neg_integer(),
+          evicted := non_neg_integer(),
+          hits := non_neg_integer(),
+          misses := non_neg_integer(),
           id := ats:tid(),
           name := atom(),
           named_table := boolean(),
@@ -114,10 +124,11 @@ split(Metrics) ->
 %% A name can belong to another table by now, so it is the identifier that is asked about.
 -spec with_statistics(#{atom() => term()}) -> metrics() | undefined.
 with_statistics(#{id := Id, size := Size, memory := Words} = Information) ->
-    case {ats:info(Id, stats), ats:info(Id, safe_fixed)} of
-        {#{contended := Contended, uncontended := Uncontended} = Stats, Fixed}
+    case {ats:info(Id, stats), ats:info(Id, safe_fixed), ats_info:counts(Id)} of
+        {#{contended := Contended, uncontended := Uncontended} = Stats, Fixed, #{} = Counts}
           when Fixed =/= undefined ->
-            (maps:with(?METADATA, Information))
+            Metadata = maps:with(?METADATA, Information),
+            (maps:merge(Metadata, Counts))
                 #{size => Size,
                   memory_bytes => Words * erlang:system_info(wordsize),
                   locks => locks(Stats),

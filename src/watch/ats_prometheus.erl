@@ -15,7 +15,9 @@
 %% <dl>
 %% <dt>`ats_tables', `ats_objects', `ats_bytes'</dt><dd>the sums over all tables in memory</dd>
 %% <dt>`ats_table_objects', `ats_table_bytes', `ats_table_locks', `ats_table_fixations',
-%% `ats_table_contended_total', `ats_table_uncontended_total'</dt><dd>labels `table', `type'</dd>
+%% `ats_table_contended_total', `ats_table_uncontended_total', `ats_table_expired_total',
+%% `ats_table_evicted_total', `ats_table_hits_total', `ats_table_misses_total'</dt>
+%% <dd>labels `table', `type'</dd>
 %% <dt>`ats_disk_' and an item of `dats:info(Name, stats)'</dt><dd>label `table'</dd>
 %% </dl>
 -module(ats_prometheus).
@@ -27,7 +29,11 @@
                 {locks, locks, gauge, "Parts of a table that can be written at the same time."},
                 {fixations, fixations, gauge, "Processes that fix a table."},
                 {contended_total, contended, counter, "Writes that had to wait for a lock."},
-                {uncontended_total, uncontended, counter, "Writes that got a lock at once."}]).
+                {uncontended_total, uncontended, counter, "Writes that got a lock at once."},
+                {expired_total, expired, counter, "Keys whose time has passed."},
+                {evicted_total, evicted, counter, "Keys that went because of a bound."},
+                {hits_total, hits, counter, "Reads that found a key, about."},
+                {misses_total, misses, counter, "Reads that found no key, about."}]).
 -define(TOTAL, [{tables, tables, "Tables in memory."}, {objects, size, "Objects in memory."},
                 {bytes, memory_bytes, "Memory that tables take."}]).
 

@@ -11,7 +11,7 @@
 %% <dl>
 %% <dt>`[ats, table]', for each of the `tables' that take most memory, and all others as one</dt>
 %% <dd>measurements `size', `memory_bytes', `locks', `contended', `uncontended', `fixations',
-%% `tables'; metadata `name', `type'</dd>
+%% `expired', `evicted', `hits', `misses', `tables'; metadata `name', `type'</dd>
 %% <dt>`[ats, total]'</dt><dd>the sums over all tables in memory</dd>
 %% <dt>`[ats, disk]', for each open table on disk</dt><dd>measurements as `dats:info(Name, stats)'
 %% has them; metadata `name'</dd>

@@ -9,10 +9,13 @@
 -type table() :: #{name := atom(), type := atom(), tables := pos_integer(),
                    size := non_neg_integer(), memory_bytes := non_neg_integer(),
                    locks := non_neg_integer(), contended := non_neg_integer(),
-                   uncontended := non_neg_integer(), fixations := non_neg_integer()}.
+                   uncontended := non_neg_integer(), fixations := non_neg_integer(),
+                   expired := non_neg_integer(), evicted := non_neg_integer(),
+                   hits := non_neg_integer(), misses := non_neg_integer()}.
 %% The tables of a name and a type together, of which there are `tables'.
 
--define(NUMBERS, [tables, size, memory_bytes, locks, contended, uncontended, fixations]).
+-define(NUMBERS, [tables, size, memory_bytes, locks, contended, uncontended, fixations, expired,
+                  evicted, hits, misses]).
 
 %% @doc Returns the `Most' tables that take most memory, the largest first, and all others as one
 %% with the name and the type `others'. A program may make any number of tables of one name, or of

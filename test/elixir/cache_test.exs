@@ -70,6 +70,19 @@ defmodule ATS.CacheTest do
     assert Cache.to_map(cache) == %{read: 1}
   end
 
+  test "a process is told of values that are gone" do
+    cache = start(:told, limit: 2, evicted: self())
+    for key <- 1..3, do: Cache.put(cache, key, key)
+    assert_receive {:"ATS-EVICTED", _, :max_objects, [{1, 1}]}, 5_000
+    for _ <- 1..10_000, do: Cache.get(cache, 3)
+    assert %{evicted: 1, hits: hits, misses: misses} = Cache.stats(cache)
+    assert hits > 5_000
+    assert misses <= 64
+    spread = start(:spread, ttl: {:spread, 100_000, 50})
+    for key <- 1..100, do: Cache.put(spread, key, key)
+    assert Enum.count(1..100, &(Cache.ttl(spread, &1) < 75_000)) in 20..80
+  end
+
   test "values that are not read go when there are too many" do
     cache = start(:small, limit: 100)
     Cache.put(cache, :hot, 1)

@@ -8,7 +8,7 @@
 -export([inserts_begin_again/1, times_of_their_own/1, spread/1, idle/1, locks/1, lists/1, bags/1]).
 -export([moments/1, many_at_once/1, memory/1, emptied_tables/1, tables_change_hands/1]).
 -export([files_have_no_deadlines/1, keys_that_are_held/1, invalid/1]).
--export([bounds/1, bounds_and_reads/1, bounds_and_times/1, bounds_beside_writers/1]).
+-export([bounds/1, hits/1, bounds_and_reads/1, bounds_and_times/1, bounds_beside_writers/1]).
 -export([bounds_and_moments/1, large_lists/1, bounds_of_memory/1]).
 
 -define(TYPES, [set, ordered_set, bag, duplicate_bag, ordered_bag, ordered_duplicate_bag]).
@@ -18,7 +18,7 @@ all() ->
     [gone_for_every_function, gone_for_ordered_functions, changes_keep_the_deadline,
      inserts_begin_again, times_of_their_own, spread, idle, locks, lists, bags, moments,
      many_at_once, memory, emptied_tables, tables_change_hands, files_have_no_deadlines,
-     keys_that_are_held, invalid, bounds, bounds_and_reads, bounds_and_times, bounds_beside_writers,
+     keys_that_are_held, invalid, bounds, hits, bounds_and_reads, bounds_and_times, bounds_beside_writers,
      bounds_and_moments, large_lists, bounds_of_memory].
 
 %% Lets all tables believe that this time has passed, so that no test depends on how fast it runs.
@@ -419,6 +419,26 @@ bounds(_) ->
     [ats:insert(Bag, {Key, N}) || Key <- lists:seq(1, 9), N <- [1, 2, 3]],
     ?assert(ats:info(Bag, size) =< 10),
     [?assertEqual(3, length(ats:lookup(Bag, Key))) || {Key, 1} <- ats:tab2list(Bag), Key < 9].
+
+%% Hits and misses are estimated, also of reads in a rhythm.
+hits(_) ->
+    [begin
+         T = ats:new(t, [Type, public, {max_objects, 1000}]),
+         ?assertEqual({0, 0}, {ats:info(T, hits), ats:info(T, misses)}),
+         true = ats:insert(T, [{Key, v} || Key <- lists:seq(0, 511)]),
+         [_ = Read(T, Key) || _ <- lists:seq(1, 200), Key <- lists:seq(0, 1023)],
+         Hits = ats:info(T, hits),
+         Misses = ats:info(T, misses),
+         ?assert(Hits > 85000 andalso Hits < 120000, Hits),
+         ?assert(Misses > 85000 andalso Misses < 120000, Misses),
+         true = ats:delete_all_objects(T),
+         ?assertEqual({0, 0}, {ats:info(T, hits), ats:info(T, misses)}),
+         ats:delete(T)
+     end || Type <- ?SETS,
+            Read <- [fun ats:lookup/2, fun ats:member/2,
+                     fun(T, Key) -> ats:lookup_element(T, Key, 2, none) end]],
+    Without = ats:new(t, []),
+    ?assertEqual({false, false}, {ats:info(Without, hits), ats:info(Without, misses)}).
 
 %% Objects that are read stay; those of a scan go.
 bounds_and_reads(_) ->

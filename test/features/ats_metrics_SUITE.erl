@@ -108,7 +108,7 @@ tables_that_come_and_go_do_no_harm(_) ->
             end,
     Poll = fun Loop(Seen) ->
                    Tables = ats_metrics:tables(),
-                   [] = [M || M <- Tables, maps:size(M) =/= 12],
+                   [] = [M || M <- Tables, maps:size(M) =/= 16],
                    #{tables := _} = ats_metrics:totals(),
                    case erlang:monotonic_time(millisecond) < Deadline of
                        true -> Loop(Seen + length(Tables));

@@ -63,6 +63,7 @@ fn info<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
             env.tuple(&[tag, env.int(locks)])
         }
     };
+    let (hits, misses) = shared.table.hits_and_misses();
     Ok(env.tuple(&[
         shared.id.term(env),
         boolean(reported.decentralized_counters),
@@ -82,6 +83,8 @@ fn info<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
         limits_word(env, shared.table.limits()),
         env.uint(shared.table.expired()),
         env.uint(shared.table.evicted()),
+        env.uint(hits),
+        env.uint(misses),
     ]))
 }
 

@@ -626,6 +626,11 @@ impl<H: Host> Store<H> {
         if_limited!(self, limited => limited.expired(), 0)
     }
 
+    /// Returns about how many reads by a key have found objects, and how many have found none.
+    pub(crate) fn hits_and_misses(&self) -> (u64, u64) {
+        if_limited!(self, limited => (limited.hits(), limited.misses()), (0, 0))
+    }
+
     /// Returns the time that is left to the objects of a key; `None` if there are none.
     pub(crate) fn time_left(&self, key: &[u8], guard: &Guard) -> Result<Option<TimeLeft>, Error> {
         let forever = || Ok(self.has_key(key, guard)?.then_some(TimeLeft::Forever));

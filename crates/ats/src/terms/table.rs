@@ -280,6 +280,13 @@ impl<H: Host> Table<H> {
         self.store(&ats_sync::pin()).expired()
     }
 
+    /// Returns about how many reads by a key have found objects, and about how many have found
+    /// none, since the table was made or cleared. One read in 64 is counted, for all of them; none
+    /// in a table without limits.
+    pub fn hits_and_misses(&self) -> (u64, u64) {
+        self.store(&ats_sync::pin()).hits_and_misses()
+    }
+
     /// Returns `true` if the table stores objects in less memory.
     pub fn is_compressed(&self) -> bool {
         self.compressed

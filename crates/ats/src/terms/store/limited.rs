@@ -79,6 +79,9 @@ const KEPT_MOST: usize = 1000;
 const READS_OF_MAIN: u8 = 2;
 /// The deadline of a record that has expired and was counted.
 const TOLD: u64 = 0;
+/// The number of reads by a key of which about one is counted, for all of them: counting each would
+/// let readers write to the same memory.
+const READS_COUNTED_AS_ONE: u32 = 64;
 /// Divisor of the interval of an idle object: reading puts the deadline off if this part of the
 /// interval has passed.
 const IDLE_PART: u64 = 16;
@@ -121,6 +124,23 @@ fn next_token() -> u16 {
     LAST.with(|last| {
         last.set(Note::next_token(last.get()));
         last.get()
+    })
+}
+
+/// Returns `true` for about one call in [`READS_COUNTED_AS_ONE`], at random, so that reads in a
+/// rhythm are counted right. (A linear congruential generator: Knuth's constant, the upper bits.)
+#[inline]
+fn is_sample() -> bool {
+    thread_local! {
+        static STATE: Cell<u32> = const { Cell::new(1) };
+    }
+    STATE.with(|state| {
+        let next = state
+            .get()
+            .wrapping_mul(1_664_525)
+            .wrapping_add(1_013_904_223);
+        state.set(next);
+        next < u32::MAX / READS_COUNTED_AS_ONE
     })
 }
 
@@ -218,6 +238,8 @@ pub(crate) struct Limited<S, H: Host> {
     empty_bytes: OnceLock<usize>,
     expired: ShardedCounter,
     evicted: ShardedCounter,
+    hits: ShardedCounter,
+    misses: ShardedCounter,
     owner: OnceLock<Weak<dyn OnFirstEntry>>,
     on_gone: Option<Arc<dyn OnGone<H>>>,
     /// `true` if the store was taken out of its table, so that its records are not told any more.
@@ -225,7 +247,7 @@ pub(crate) struct Limited<S, H: Host> {
 }
 
 impl<S, H: Host> Limited<S, H> {
-    /// Returns a store of these records, which are empty, with a collector of records that are gone.
+    /// Returns a store of these records, which are empty, with a collector of those that are gone.
     pub(crate) fn new(records: S, limits: Limits, on_gone: Option<Arc<dyn OnGone<H>>>) -> Self {
         Limited {
             records,
@@ -237,6 +259,8 @@ impl<S, H: Host> Limited<S, H> {
             empty_bytes: OnceLock::new(),
             expired: ShardedCounter::new(),
             evicted: ShardedCounter::new(),
+            hits: ShardedCounter::new(),
+            misses: ShardedCounter::new(),
             owner: OnceLock::new(),
             on_gone,
             is_taken_out: AtomicBool::new(false),
@@ -288,6 +312,31 @@ impl<S, H: Host> Limited<S, H> {
     /// Returns the number of records that were removed because there were too many.
     pub(crate) fn evicted(&self) -> u64 {
         u64::try_from(self.evicted.sum()).unwrap_or(0)
+    }
+
+    /// Returns about how many reads by a key have found objects.
+    pub(crate) fn hits(&self) -> u64 {
+        u64::try_from(self.hits.sum()).unwrap_or(0)
+    }
+
+    /// Returns about how many reads by a key have found none.
+    pub(crate) fn misses(&self) -> u64 {
+        u64::try_from(self.misses.sum()).unwrap_or(0)
+    }
+
+    /// Returns a record that was found, unless it has expired, and notes that it was read.
+    #[inline]
+    fn found<'g>(&self, record: Option<&'g Rec<H>>) -> Option<&'g Rec<H>> {
+        let found = record.filter(|record| self.read(record));
+        if is_sample() {
+            let counter = if found.is_some() {
+                &self.hits
+            } else {
+                &self.misses
+            };
+            counter.add(READS_COUNTED_AS_ONE.into());
+        }
+        found
     }
 
     /// Returns the approximate bytes of memory of the deadlines and the queues.
@@ -878,13 +927,11 @@ impl<H: Host, S: TableRecords<H>> TableRecords<H> for Limited<S, H> {
     }
 
     fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<&'g Rec<H>>, Error> {
-        let found = self.records.get(key, guard)?;
-        Ok(found.filter(|record| self.read(record)))
+        Ok(self.found(self.records.get(key, guard)?))
     }
 
     fn get_again<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<&'g Rec<H>>, Error> {
-        let found = self.records.get_again(key, guard)?;
-        Ok(found.filter(|record| self.read(record)))
+        Ok(self.found(self.records.get_again(key, guard)?))
     }
 
     fn has_key(&self, key: &[u8], guard: &Guard) -> Result<bool, Error> {

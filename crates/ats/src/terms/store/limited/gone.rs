@@ -25,7 +25,7 @@ pub trait OnGone<H: Host>: Send + Sync {
     /// replaces in time.
     fn note(&self, why: Gone, objects: LookupResult<'_, H>);
 
-    /// Tells of the objects that were noted. The background thread calls this, about ten times a second while there
-    /// is something to tell.
+    /// Tells of the objects that were noted. A background thread calls this, about ten times a
+    /// second while the table has objects that may go.
     fn tell(&self);
 }
