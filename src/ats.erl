@@ -207,8 +207,10 @@
 %% last insert. Queries and snapshots see the objects that had not expired at their moment, and
 %% {@link diff/2} tells an expired object as deleted. An object takes 8 bytes more, and its key and
 %% 14 bytes besides if it expires. `info(Table, ttl)' is the option, `info(Table, expired)' the
-%% number of keys whose objects have expired. Files of tables do not have the deadlines. This option
-%% does not exist in `ets'.
+%% number of keys whose objects have expired. Files of {@link tab2file/2} have the deadlines, by the
+%% clock of the system. `info(Table, hits)' and `info(Table, misses)' are about how many reads by a
+%% key have found objects, and none: one in 64 is counted, for all. This option does not exist in
+%% `ets'.
 %%
 %% `{max_objects, N}' keeps a table small: when an insert brings more objects, others are removed
 %% before it returns, by S3-FIFO: first those that were read at most once since they were inserted,

@@ -12,7 +12,7 @@
 -module(ats_nif).
 
 -export([new/2, delete/1, delete/2, delete_object/2, delete_all_objects/1]).
--export([insert/2, insert_new/2, insert/3, insert_new/3, ttl/2, touch/3]).
+-export([insert/2, insert_new/2, insert/3, insert_new/3, ttl/2, own_ttl/2, touch/3]).
 -export([lookup/2, lookup_element/3, lookup_element/4]).
 -export([lookup_elements/3, member/2, take/2]).
 -export([lookup_many/2, take_many/2, delete_many/2]).
@@ -44,7 +44,7 @@
 -export([disk_destroy/1, disk_rename/2, disk_copy/2, disk_repair/2]).
 
 -nifs([new/2, delete/1, delete/2, delete_object/2, delete_all_objects/1]).
--nifs([insert/2, insert_new/2, insert/3, insert_new/3, ttl/2, touch/3]).
+-nifs([insert/2, insert_new/2, insert/3, insert_new/3, ttl/2, own_ttl/2, touch/3]).
 -nifs([lookup/2, lookup_element/3, lookup_element/4]).
 -nifs([lookup_elements/3, member/2, take/2]).
 -nifs([lookup_many/2, take_many/2, delete_many/2]).
@@ -334,6 +334,10 @@ insert_new(_Table, _Objects, _Lifetime) -> ?NOT_LOADED.
 
 -spec ttl(ats:table(), term()) -> non_neg_integer() | infinity | undefined.
 ttl(_Table, _Key) -> ?NOT_LOADED.
+
+%% Returns `default' if the objects of a key have the time of the table.
+-spec own_ttl(ats:table(), Key :: term()) -> non_neg_integer() | infinity | undefined | default.
+own_ttl(_Table, _Key) -> ?NOT_LOADED.
 
 -spec touch(ats:table(), term(), lifetime()) -> boolean().
 touch(_Table, _Key, _Lifetime) -> ?NOT_LOADED.

@@ -6,7 +6,11 @@
 %% information, a last term with it. A checksum covers the external format of the header and of all
 %% objects, in the order in which they are in the file.
 %%
-%% Neither direction holds more than some hundred objects in memory at a time.
+%% The header of a table with a time or a bound has these options, too, and its extended information
+%% the number of objects and their deadlines, by the clock of the system: 48 bits for each object,
+%% in the order of the objects. `ets' passes over them.
+%%
+%% Neither direction holds more than some hundred objects in memory at a time, and all deadlines.
 %%
 %% A failure of the file, or a wrong option, is thrown as the reason of an `{error, Reason}'. A
 %% failure of the table is an exception, which leaves no half written file behind, and no half read
@@ -35,6 +39,15 @@
                  md5sum = false :: boolean(),
                  sync = false :: boolean()}).
 
+%% Deadlines that are no time: of objects that do not expire, and of those that have the time of a
+%% table whose objects expire when they are not read.
+-define(NEVER, 0).
+-define(OF_TABLE, 1).
+-define(DEADLINE_BITS, 48).
+-define(LIMITS, [ttl, max_objects, max_memory]).
+%% The longest time of an object in milliseconds.
+-define(MAX_LIFETIME, (1 bsl 40 - 2)).
+
 %% A log that is being written or read: the position, and the count and checksum so far.
 -record(log, {name :: reference(),
               place = start :: start | disk_log:continuation(),
@@ -42,6 +55,8 @@
               count = 0 :: non_neg_integer(),
               %% `none' if there is no checksum, or it need not be compared.
               md5 = none :: none | binary(),
+              %% The deadlines of the objects that were written, last first, or that are to be read.
+              deadlines = none :: none | [binary()] | binary(),
               %% The content of the last term, once it has been read.
               trailer = none :: none | {trailer, term()}}).
 
@@ -101,9 +116,18 @@ write_all(Table, Name, Wanted) ->
               end,
     try
         Source = ats_snapshot:source(Reading),
-        Header = header(lists:keyreplace(size, 1, Info, {size, ats_nif:size(Source)}), Wanted),
-        Log = write_terms([Header], new_log(Name, Wanted)),
-        write_trailer(write_chunks(Source, start, Log#log{count = 0}), Wanted)
+        Limits = [{Limit, ats_info:item(Limit, Id)} || Limit <- ?LIMITS],
+        Sized = lists:keyreplace(size, 1, Info, {size, ats_nif:size(Source)}),
+        case Limits of
+            [{ttl, false} | _] ->
+                Log = write_terms([header(Sized, Wanted)], new_log(Name, Wanted)),
+                write_trailer(write_chunks(Source, start, Log#log{count = 0}), Wanted);
+            [{ttl, Ttl} | _] ->
+                Counted = Wanted#wanted{object_count = true},
+                Log = write_terms([header(Sized ++ Limits, Counted)], new_log(Name, Counted)),
+                Dated = {deadline(Ttl, Source), start, Log#log{count = 0, deadlines = []}},
+                write_trailer(write_dated(Source, Dated), Counted)
+        end
     after
         ats_snapshot:end_reading(Reading)
     end.
@@ -125,6 +149,33 @@ write_chunks(Table, Position, Log) ->
         {Objects, Next} -> write_chunks(Table, Next, write_terms(Objects, Log))
     end.
 
+-spec write_dated(ats:table(), {fun((tuple()) -> binary()), ats_nif:position(), #log{}}) -> #log{}.
+write_dated(Table, {Deadline, Position, #log{deadlines = Deadlines} = Log}) ->
+    {Objects, Next} = ats_nif:chunk(Table, Position, ?CHUNK_SIZE_OBJECTS),
+    More = << <<(Deadline(Object))/binary>> || Object <- Objects >>,
+    Written = (write_terms(Objects, Log))#log{deadlines = [More | Deadlines]},
+    case Next of
+        done -> Written;
+        _ -> write_dated(Table, {Deadline, Next, Written})
+    end.
+
+%% Returns a function of the deadlines of objects.
+-spec deadline(ats:ttl(), ats:table()) -> fun((tuple()) -> binary()).
+deadline(Ttl, Source) ->
+    KeyPos = ats_info:item(keypos, Source),
+    Left = case Ttl of
+               {idle, _} -> fun(Key) -> ats_nif:own_ttl(Source, Key) end;
+               _ -> fun(Key) -> ats_nif:ttl(Source, Key) end
+           end,
+    fun(Object) ->
+            Deadline = case Left(element(KeyPos, Object)) of
+                           infinity -> ?NEVER;
+                           default -> ?OF_TABLE;
+                           Ms -> erlang:system_time(millisecond) + Ms
+                       end,
+            <<Deadline:?DEADLINE_BITS>>
+    end.
+
 -spec write_terms([term()], #log{}) -> #log{}.
 write_terms([], Log) ->
     Log;
@@ -139,7 +190,10 @@ write_terms(Terms, #log{name = Name, md5 = Md5, count = Count} = Log) ->
 -spec write_trailer(#log{}, #wanted{}) -> ok.
 write_trailer(Log, Wanted) ->
     case [{count, Log#log.count} || Wanted#wanted.object_count]
-        ++ [{md5, erlang:md5_final(Log#log.md5)} || Wanted#wanted.md5sum] of
+        ++ [{md5, erlang:md5_final(Log#log.md5)} || Wanted#wanted.md5sum]
+        ++ [{deadlines, Deadlines, erlang:crc32(Deadlines)}
+            || Log#log.deadlines =/= none,
+               Deadlines <- [iolist_to_binary(lists:reverse(Log#log.deadlines))]] of
         [] -> ok;
         Said -> check_written(disk_log:log(Log#log.name, [?END_OF_TABLE, Said]))
     end.
@@ -287,9 +341,14 @@ read_table(Header, Log, Given) ->
             ok
     end,
     Size = mandatory(size, Header),
+    Deadlines = deadlines(Header, Log),
     Table = target(Header, Given),
     try
-        ok = judge(read_objects(Table, Log), Size, read_extended_info(Header)),
+        Dated = case ats_info:item(ttl, Table) of
+                    false -> Log;
+                    _ -> Log#log{deadlines = Deadlines}
+                end,
+        ok = judge(read_objects(Table, Dated), Size, read_extended_info(Header)),
         Table
     catch
         Class:Reason:Stack ->
@@ -305,7 +364,7 @@ target(Header, new) ->
                {keypos, mandatory(keypos, Header)}]
         ++ [named_table || is_true(mandatory(named_table, Header))]
         ++ [compressed || is_true(optional(compressed, Header, false))]
-        ++ [Option || Tag <- [write_concurrency, read_concurrency],
+        ++ [Option || Tag <- [write_concurrency, read_concurrency | ?LIMITS],
                       {_, _} = Option <- [lists:keyfind(Tag, 1, Header)]],
     try ats_options:create(mandatory(name, Header), Options)
     catch
@@ -324,10 +383,65 @@ read_objects(Table, Log0) ->
     case read_chunk(Log0) of
         {[], Log} ->
             Log;
-        {Objects, Log} ->
-            ok = insert(Table, Objects),
-            read_objects(Table, Log)
+        {Objects, #log{deadlines = none} = Log} ->
+            ok = insert(Table, Objects, default),
+            read_objects(Table, Log);
+        {Objects, #log{deadlines = Deadlines} = Log} ->
+            Bytes = length(Objects) * ?DEADLINE_BITS div 8,
+            case Deadlines of
+                <<These:Bytes/binary, Later/binary>> ->
+                    Times = [Time || <<Time:?DEADLINE_BITS>> <= These],
+                    Runs = runs(lists:zip([lifetime(Time) || Time <- Times], Objects)),
+                    _ = [ok = insert(Table, Run, Lifetime) || {Lifetime, Run} <- Runs],
+                    read_objects(Table, Log#log{deadlines = Later});
+                _ ->
+                    throw(badfile)
+            end
     end.
+
+%% Returns the deadlines of the objects, which are in the trailer; `none' if the file has none.
+-spec deadlines([term()], #log{}) -> none | binary().
+deadlines(Header, Log) ->
+    case optional(ttl, Header, false) of
+        false -> none;
+        _ -> deadlines(Log#log{verify = false, md5 = none})
+    end.
+
+-spec deadlines(#log{}) -> none | binary().
+deadlines(Log) ->
+    case read_chunk(Log) of
+        {[], #log{trailer = {trailer, [_ | _] = Said}}} ->
+            case lists:keyfind(deadlines, 1, Said) of
+                {deadlines, Deadlines, Sum} when is_binary(Deadlines) ->
+                    ok = same(erlang:crc32(Deadlines), Sum, checksum_error),
+                    Deadlines;
+                _ ->
+                    none
+            end;
+        {[], _} ->
+            none;
+        {_Objects, Next} ->
+            deadlines(Next)
+    end.
+
+%% Returns the time that is left to an object of a file; `expired' if it has passed.
+-spec lifetime(non_neg_integer()) -> ats_nif:lifetime() | expired.
+lifetime(?NEVER) -> infinity;
+lifetime(?OF_TABLE) -> default;
+lifetime(Deadline) ->
+    case Deadline - erlang:system_time(millisecond) of
+        Left when Left > ?MAX_LIFETIME -> infinity;
+        Left when Left > 0 -> Left;
+        _ -> expired
+    end.
+
+%% Returns the objects that follow on each other and have the same time, together.
+-spec runs([{Lifetime, tuple()}]) -> [{Lifetime, [tuple()]}].
+runs([{Lifetime, Object} | More]) ->
+    {Same, Others} = lists:splitwith(fun({Other, _}) -> Other =:= Lifetime end, More),
+    [{Lifetime, [Object | [Next || {_, Next} <- Same]]} | runs(Others)];
+runs([]) ->
+    [].
 
 -spec read_chunk(#log{}) -> {[term()], #log{}}.
 read_chunk(#log{md5 = none} = Log0) ->
@@ -366,10 +480,15 @@ sum_up([], Objects, Log) ->
 
 %% A term that cannot be an object of the table comes from the file. Anything else is about the
 %% table.
--spec insert(ats:table(), [term()]) -> ok.
-insert(Table, Objects) ->
+-spec insert(ats:table(), [term()], ats_nif:lifetime() | expired) -> ok.
+insert(_Table, _Objects, expired) ->
+    ok;
+insert(Table, Objects, Lifetime) ->
     try
-        true = ats_nif:insert(Table, Objects),
+        true = case Lifetime of
+                   default -> ats_nif:insert(Table, Objects);
+                   _ -> ats_nif:insert(Table, Objects, Lifetime)
+               end,
         ok
     catch
         error:{ats_error, none} -> throw(badfile)

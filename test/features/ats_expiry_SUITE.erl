@@ -7,7 +7,8 @@
 -export([gone_for_every_function/1, gone_for_ordered_functions/1, changes_keep_the_deadline/1]).
 -export([inserts_begin_again/1, times_of_their_own/1, spread/1, idle/1, locks/1, lists/1, bags/1]).
 -export([moments/1, many_at_once/1, memory/1, emptied_tables/1, tables_change_hands/1]).
--export([files_have_no_deadlines/1, keys_that_are_held/1, invalid/1]).
+-export([files_keep_deadlines/1, deadlines_pass_in_files/1, damaged_files/1]).
+-export([keys_that_are_held/1, invalid/1]).
 -export([bounds/1, hits/1, bounds_and_reads/1, bounds_and_times/1, bounds_beside_writers/1]).
 -export([bounds_and_moments/1, large_lists/1, bounds_of_memory/1]).
 
@@ -17,9 +18,10 @@
 all() ->
     [gone_for_every_function, gone_for_ordered_functions, changes_keep_the_deadline,
      inserts_begin_again, times_of_their_own, spread, idle, locks, lists, bags, moments,
-     many_at_once, memory, emptied_tables, tables_change_hands, files_have_no_deadlines,
-     keys_that_are_held, invalid, bounds, hits, bounds_and_reads, bounds_and_times, bounds_beside_writers,
-     bounds_and_moments, large_lists, bounds_of_memory].
+     many_at_once, memory, emptied_tables, tables_change_hands, files_keep_deadlines,
+     deadlines_pass_in_files, damaged_files, keys_that_are_held, invalid, bounds, hits,
+     bounds_and_reads, bounds_and_times, bounds_beside_writers, bounds_and_moments, large_lists,
+     bounds_of_memory].
 
 %% Lets all tables believe that this time has passed, so that no test depends on how fast it runs.
 pass(Ms) -> ats_nif:advance_clock(Ms).
@@ -336,16 +338,87 @@ tables_change_hands(_) ->
     ?assertEqual([], ats:lookup(moved, a)),
     ats:delete(moved).
 
-files_have_no_deadlines(Config) ->
+%% A file has the options and the deadlines, by the clock of the system, for `ats' alone.
+files_keep_deadlines(Config) ->
     File = filename:join(proplists:get_value(priv_dir, Config), "table"),
-    T = ats:new(t, [public, {ttl, 60000}]),
-    ats:insert(T, {a, 1}),
-    ats:insert(T, {gone, 1}, #{ttl => 1000}),
-    pass(1000),
+    [begin
+         T = ats:new(t, [Type, public, {ttl, Ttl}, {max_objects, 5000}]),
+         Objects = [{Key, Key} || Key <- lists:seq(1, 1000)],
+         true = ats:insert(T, Objects),
+         true = ats:insert(T, {gone, 1}, #{ttl => 1000}),
+         true = ats:insert(T, [{own, 1}, {own, 2}], #{ttl => 500000}),
+         true = ats:insert(T, {never, 1}, #{ttl => infinity}),
+         pass(1000),
+         All = lists:sort(ats:tab2list(T)),
+         ok = ats:tab2file(T, File, Options),
+         {ok, Read} = ats:file2tab(File, [{verify, true}]),
+         ?assertEqual({Ttl, 5000, infinity},
+                      {ats:info(Read, ttl), ats:info(Read, max_objects),
+                       ats:info(Read, max_memory)}),
+         ?assertEqual(All, lists:sort(ats:tab2list(Read))),
+         ?assertEqual(infinity, ats:ttl(Read, never)),
+         Near = fun(Key, Least, Most) ->
+                        Left = ats:ttl(Read, Key),
+                        ?assert(Left > Least andalso Left =< Most, {Key, Left})
+                end,
+         Near(own, 450000, 499000),
+         case Ttl of
+             infinity -> ?assertEqual(infinity, ats:ttl(Read, 1000));
+             {idle, Ms} -> Near(1000, Ms - 50000, Ms);
+             _ -> Near(1000, 40000, 99000)
+         end,
+         ?assertMatch({ok, [{name, t}, {type, Type} | _]}, ats:tabfile_info(File)),
+         %% ats reads into a table without times, and ets reads the objects.
+         Without = ats:new(t, [Type, public]),
+         {ok, Without} = ats:file2tab(File, [{table, Without}]),
+         ?assertEqual(All, lists:sort(ats:tab2list(Without))),
+         case lists:member(Type, [ordered_bag, ordered_duplicate_bag]) of
+             true ->
+                 ok;
+             false ->
+                 {ok, Plain} = ets:file2tab(File, [{verify, true}]),
+                 ?assertEqual(All, lists:sort(ets:tab2list(Plain))),
+                 ets:delete(Plain)
+         end,
+         [ats:delete(Table) || Table <- [T, Read, Without]]
+     end || Type <- ?TYPES, Ttl <- [100000, {idle, 100000}, {spread, 100000, 10}, infinity],
+            Options <- [[], [{extended_info, [md5sum]}]]].
+
+%% The time of objects goes on while they are in a file.
+deadlines_pass_in_files(Config) ->
+    File = filename:join(proplists:get_value(priv_dir, Config), "table"),
+    T = ats:new(t, [public, {ttl, infinity}]),
+    true = ats:insert(T, {stays, 1}),
+    true = ats:insert(T, {soon, 1}, #{ttl => 3000}),
+    Snapshot = ats:snapshot(T),
     ok = ats:tab2file(T, File),
-    {ok, Read} = ats:file2tab(File),
-    ?assertEqual([{a, 1}], ats:tab2list(Read)),
-    ?assertEqual(infinity, ats:ttl(Read, a)).
+    {ok, First} = ats:file2tab(File),
+    ?assert(ats:ttl(First, soon) =< 3000),
+    timer:sleep(3000),
+    {ok, Second} = ats:file2tab(File, [{verify, true}]),
+    ?assertEqual([{stays, 1}], ats:tab2list(Second)),
+    %% A snapshot has objects whose time has passed since.
+    ok = ats:tab2file(Snapshot, File),
+    ?assertEqual(2, length(ats:tab2list(Snapshot))),
+    ?assertEqual(0, ats:ttl(Snapshot, soon)),
+    {ok, Third} = ats:file2tab(File),
+    ?assertEqual(2, ats:info(Third, size)).
+
+%% Bits of the deadlines that are wrong are found.
+damaged_files(Config) ->
+    File = filename:join(proplists:get_value(priv_dir, Config), "table"),
+    T = ats:new(t, [public, {ttl, 100000}]),
+    true = ats:insert(T, [{Key, v} || Key <- lists:seq(1, 20)]),
+    ok = ats:tab2file(T, File),
+    {ok, Bytes} = file:read_file(File),
+    <<_:32, Deadline:6/binary, _/binary>> = <<0:32, (erlang:system_time(millisecond)):48>>,
+    %% The deadlines begin with the same bytes.
+    {Start, _} = binary:match(Bytes, binary:part(Deadline, 0, 2)),
+    [begin
+         <<Before:At/binary, Byte, After/binary>> = Bytes,
+         ok = file:write_file(File, [Before, Byte bxor 4, After]),
+         ?assertMatch({error, _}, ats:file2tab(File))
+     end || At <- lists:seq(Start + 100, Start + 110)].
 
 %% A fixed table, and a walk that meets keys that expire.
 keys_that_are_held(_) ->

@@ -27,6 +27,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
         nif!("insert", insert_for, 3),
         nif!("insert_new", insert_new_for, 3),
         nif!("ttl", ttl, 2),
+        nif!("own_ttl", own_ttl, 2),
         nif!("touch", touch, 3),
         nif!("lookup", lookup, 2),
         nif!("lookup_element", lookup_element, 3),
@@ -158,10 +159,26 @@ fn ttl<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = find_readable(env, table, &guard)?;
     let left = scratch::with_workspace(|work| shared.table.time_left(key, work))?;
-    Ok(match left {
+    Ok(left_word(env, left))
+}
+
+fn left_word(env: Env<'_>, left: Option<TimeLeft>) -> VmWord<'_> {
+    match left {
         None => KnownAtom::Undefined.word(),
         Some(TimeLeft::Forever) => KnownAtom::Infinity.word(),
         Some(TimeLeft::Time(time)) => env.uint(time.as_millis() as u64),
+    }
+}
+
+/// `own_ttl(Table, Key)`: `default` if the objects of a key have the time of the table, else the
+/// same as `ttl(Table, Key)`.
+fn own_ttl<'e>(env: Env<'e>, [table, key]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let shared = find_readable(env, table, &guard)?;
+    let left = scratch::with_workspace(|work| shared.table.time_left_and_kind(key, work))?;
+    Ok(match left {
+        Some((_, false)) => KnownAtom::Default.word(),
+        left => left_word(env, left.map(|(left, _)| left)),
     })
 }
 

@@ -631,10 +631,23 @@ impl<H: Host> Store<H> {
         if_limited!(self, limited => (limited.hits(), limited.misses()), (0, 0))
     }
 
-    /// Returns the time that is left to the objects of a key; `None` if there are none.
-    pub(crate) fn time_left(&self, key: &[u8], guard: &Guard) -> Result<Option<TimeLeft>, Error> {
-        let forever = || Ok(self.has_key(key, guard)?.then_some(TimeLeft::Forever));
-        if_limited!(self, limited => limited.time_left(key, guard), forever())
+    /// Returns the time that is left to the objects of a key, and `true` if they have a time of
+    /// their own; `None` if there are none. A store of an earlier moment may still have objects
+    /// whose time has passed.
+    pub(crate) fn time_left(
+        &self,
+        key: &[u8],
+        guard: &Guard,
+    ) -> Result<Option<(TimeLeft, bool)>, Error> {
+        let record = match &self.records {
+            Records::OrderedLimited(limited) => limited.records().get(key, guard)?,
+            Records::HashLimited(limited) => limited.records().get(key, guard)?,
+            _ => self.get(key, guard)?,
+        };
+        let passed = self
+            .is_of_past()
+            .then_some((TimeLeft::Time(Duration::ZERO), true));
+        Ok(record.and_then(|record| Limited::<(), H>::time_left(record).or(passed)))
     }
 
     /// Sets the deadline of the objects of a key. Returns `true` if there are some.

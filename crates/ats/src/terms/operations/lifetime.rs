@@ -72,6 +72,20 @@ impl<H: Host> Table<H> {
         key: H::Term<'_>,
         work: &mut Workspace<H>,
     ) -> Result<Option<TimeLeft>, Error> {
+        let left = self.time_left_and_kind(key, work)?;
+        Ok(left.map(|(left, _)| left))
+    }
+
+    /// Returns the time that is left to the objects of a key like [`time_left`](Table::time_left),
+    /// and `true` if they have a time of their own, `false` if it is that of the table.
+    ///
+    /// # Errors
+    /// Those of [`time_left`](Table::time_left).
+    pub fn time_left_and_kind(
+        &self,
+        key: H::Term<'_>,
+        work: &mut Workspace<H>,
+    ) -> Result<Option<(TimeLeft, bool)>, Error> {
         let work = work.lend();
         self.make_key(key, work)?;
         let guard = ats_sync::pin();

@@ -847,18 +847,20 @@ impl<S, H: Host> Limited<S, H> {
         self.deadlines.len() == 0 && self.queues().is_none_or(|queues| queues.len() == 0)
     }
 
-    /// Returns the time that is left to the objects of a key; `None` if there are none.
-    pub(crate) fn time_left(&self, key: &[u8], guard: &Guard) -> Result<Option<TimeLeft>, Error>
-    where
-        S: TableRecords<H>,
-    {
-        let note = self.records.get(key, guard)?.and_then(Note::of);
-        let now = clock::now();
-        let alive = note.filter(|note| note.deadline > now);
-        Ok(alive.map(|note| match note.deadline {
-            NEVER => TimeLeft::Forever,
-            deadline => TimeLeft::Time(Duration::from_millis(deadline - now)),
-        }))
+    /// Returns the time that is left to a record of this store or of an earlier moment of it, and
+    /// `true` if it has a time of its own; `None` if it has expired.
+    pub(crate) fn time_left(record: &Rec<H>) -> Option<(TimeLeft, bool)> {
+        let Some(note) = Note::of(record) else {
+            return Some((TimeLeft::Forever, true));
+        };
+        if note.deadline == NEVER {
+            return Some((TimeLeft::Forever, note.is_fixed));
+        }
+        let left = note
+            .deadline
+            .checked_sub(clock::now())
+            .filter(|left| *left > 0)?;
+        Some((TimeLeft::Time(Duration::from_millis(left)), note.is_fixed))
     }
 
     /// Sets the deadline of the objects of a key. Returns `true` if there are some.
