@@ -1,7 +1,7 @@
 //! Runs mixes in the build that counts, and adds up the counts of the threads.
 
 use crate::counts::{CORES, Counts, SHARED, Share};
-use crate::mixes::{Mix, Subject};
+use crate::mixes::{Mix, Step, Subject};
 use crate::tables::TableKind;
 use ats_sync::count::{self, Tally, Touches};
 use std::collections::HashMap;
@@ -43,12 +43,23 @@ pub fn count_all(mut report: impl FnMut(&Counts)) -> Result<(), String> {
 /// Counts one mix, in a number of operations of all threads together.
 fn count_one(kind: TableKind, mix: Mix, threads: usize, operations: u64) -> Counts {
     let subject = Subject::new(kind.table_type());
+    let draw = |operations, seed| Subject::draw(mix, operations, seed);
+    count_on(&subject, (kind, mix), (threads, operations), draw)
+}
+
+/// Counts operations that `draw` returns, of a number and a seed.
+fn count_on(
+    subject: &Subject,
+    (kind, mix): (TableKind, Mix),
+    (threads, operations): (usize, u64),
+    draw: impl Fn(u64, u64) -> Vec<Step> + Sync,
+) -> Counts {
     let ready = Barrier::new(threads);
     let each = operations / threads as u64;
     let work = |thread: u64| {
         // The table adapts to these threads first.
-        let before = Subject::draw(mix, each / 4, thread);
-        let steps = Subject::draw(mix, each, thread + 100);
+        let before = draw(each / 4, thread);
+        let steps = draw(each, thread + 100);
         ready.wait();
         subject.work(&before, || ());
         ready.wait();
@@ -155,6 +166,19 @@ mod tests {
                 assert_eq!(counts.figures[LOCKS], 0.0, "{counts:?}");
                 assert_eq!(counts.fetched, [0.0; CORES.len()], "{counts:?}");
             }
+        }
+    }
+
+    /// Counts reads of objects that were read often enough that their bits stay. One read in 64 is
+    /// counted as a hit or a miss, in a line that few threads share.
+    #[test]
+    fn reads_of_a_bounded_table_write_for_samples_alone() {
+        for kind in TableKind::ALL {
+            let subject = Subject::bounded(kind.table_type());
+            let of = (kind, Mix::Lookup);
+            let counts = count_on(&subject, of, (4, 40_000), Subject::draw_hot);
+            assert!(counts.figures[SHARED] < 1.2 / 64.0, "{counts:?}");
+            assert_eq!(counts.figures[LOCKS], 0.0, "{counts:?}");
         }
     }
 

@@ -1,11 +1,17 @@
 //! Mixes of operations on integer keys, uniform over [`KEYS`].
 
+#[cfg(all(counted, test))]
+use ats::terms::Limits;
 use ats::terms::{CounterOp, Integer, Table, TableType, TermHost, Workspace};
 use ats_term::Term;
 use std::hint::black_box;
 
 /// The number of different keys. Half of them are in a table at the beginning.
 pub const KEYS: u64 = 1 << 20;
+
+/// The number of keys of a table with a bound.
+#[cfg(all(counted, test))]
+const HOT: u64 = 1000;
 
 /// Objects of a list, and calls of `next` in a chain.
 const TEN: u64 = 10;
@@ -145,6 +151,33 @@ impl Subject {
         let steps: Vec<Step> = objects.map(Step::Insert).collect();
         subject.work(&steps, || ());
         subject
+    }
+
+    /// Makes a table with a bound and [`HOT`] keys, and reads each of them three times.
+    #[cfg(all(counted, test))]
+    pub fn bounded(table_type: TableType) -> Self {
+        let limits = Limits {
+            objects: Some(2 * HOT as usize),
+            ..Limits::default()
+        };
+        let table = Table::new(table_type, 1).limited(limits);
+        let subject = Subject {
+            table: table.expect("the table is in memory"),
+        };
+        let objects = (0..HOT).map(|key| Term::from((key as i64, 0_i64)));
+        let steps: Vec<Step> = objects.map(Step::Insert).collect();
+        subject.work(&steps, || ());
+        let reads: Vec<Step> = (0..HOT).map(|key| Step::Lookup(number(key))).collect();
+        (0..3).for_each(|_| subject.work(&reads, || ()));
+        subject
+    }
+
+    /// Draws lookups of the keys of a [bounded](Subject::bounded) table.
+    #[cfg(all(counted, test))]
+    pub fn draw_hot(operations: u64, seed: u64) -> Vec<Step> {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let keys = (0..operations).map(|_| random.u64(..HOT));
+        keys.map(|key| Step::Lookup(number(key))).collect()
     }
 
     /// Into how many parts with a lock each the table has adapted.
