@@ -12,12 +12,14 @@ use crate::blocking;
 use crate::entry::MAX_BYTES;
 use crate::entry::collapse::is_absent;
 use crate::error::Error;
+use crate::lifetime::{self, Lifetimes};
 use crate::read::{Snapshot, visit_each};
 use crate::record_count::CountChange;
 use crate::store::DiskStore;
 use ats_store::store::{DecideEnd, Visit};
 use ats_store::{
-    BatchPlan, Change, Direction, End, KeyRange, MayBlock, MergeOperator, Merges, Store,
+    BatchPlan, Change, Direction, End, Expires, KeyRange, Lifetime, MayBlock, MergeOperator,
+    Merges, Store,
 };
 use end_hints::{Claim, EndHints};
 use parking_lot::{Mutex, MutexGuard};
@@ -107,8 +109,69 @@ impl AtomicStore {
     ) -> Result<(), Error> {
         let _locked = blocking::lock(may_block, &self.locks[lock_number(key)])?;
         let _written = self.hints.write(may_block, [key].into_iter())?;
+        let dated;
+        let value = match self.store.lifetimes() {
+            None => value,
+            Some(lifetimes) => {
+                dated = self.dated(may_block, lifetimes, key, value.to_vec())?;
+                &dated
+            }
+        };
         self.store
             .write_one(may_block, |batch| batch.put(key, value))
+    }
+
+    /// Returns a value of a locked key with its deadline. Reads the key only if the value keeps the
+    /// deadline of the one before.
+    fn dated(
+        &self,
+        may_block: Option<MayBlock>,
+        lifetimes: &Lifetimes,
+        key: &[u8],
+        mut value: Vec<u8>,
+    ) -> Result<Vec<u8>, Error> {
+        let mut old = None;
+        if let Some((Lifetime::Kept, _)) = Lifetime::split(&value) {
+            old = self.find_dated(may_block, lifetimes, key)?;
+        }
+        lifetimes.resolve(&mut value, old.map(|(lifetime, _)| lifetime))?;
+        Ok(value)
+    }
+
+    /// Returns the lifetime and the value of a key, unless it has expired.
+    fn find_dated(
+        &self,
+        may_block: Option<MayBlock>,
+        lifetimes: &Lifetimes,
+        key: &[u8],
+    ) -> Result<Option<(Lifetime, Vec<u8>)>, Error> {
+        let mut found = Ok(None);
+        let now = lifetimes.now();
+        let mut read = |stored: &[u8]| {
+            if !lifetime::is_over(stored, now) {
+                let content = lifetime::content(stored).map(<[u8]>::to_vec);
+                let deadline = Lifetime::split(stored).map(|(lifetime, _)| lifetime);
+                found = content.map(|content| deadline.map(|deadline| (deadline, content)));
+            }
+        };
+        self.store.read_with_deadline(may_block, key, &mut read)?;
+        found
+    }
+
+    /// Returns the lifetime and the value of a key that is there. The lifetime is that of any
+    /// record where records do not expire.
+    fn find(
+        &self,
+        may_block: Option<MayBlock>,
+        key: &[u8],
+    ) -> Result<Option<(Lifetime, Vec<u8>)>, Error> {
+        match self.store.lifetimes() {
+            None => {
+                let value = self.store.value(may_block, key)?;
+                Ok(value.map(|value| (Lifetime::Forever, value)))
+            }
+            Some(lifetimes) => self.find_dated(may_block, lifetimes, key),
+        }
     }
 
     /// Makes all changes of a batch at one moment, without reading the keys.
@@ -138,13 +201,15 @@ impl AtomicStore {
         let mut batch = Batch::new();
         let mut added = 0;
         for (index, key) in keys.iter().enumerate() {
-            let value = self.store.value(may_block, key)?;
+            let old = self.find(may_block, key)?;
+            let value = old.as_ref().map(|(_, value)| &value[..]);
             // The held locks are shared by no other key, so slow work can be done at once.
-            let change = plan.decide_and_build(index, value.as_deref());
+            let change = plan.decide_and_build(index, value);
             if matches!(change, Change::Abort) {
                 return Ok(false);
             }
-            added += self.add(&mut batch, key, value.is_some(), change)?;
+            let old = old.map(|(lifetime, _)| lifetime);
+            added += self.add(&mut batch, key, old, change)?;
         }
         self.commit(may_block, batch, added)?;
         Ok(true)
@@ -173,14 +238,26 @@ impl AtomicStore {
                 continue;
             }
             let mut batch = Batch::new();
+            let old = match self.store.lifetimes() {
+                None => Some(Lifetime::Forever),
+                Some(lifetimes) => {
+                    let old = self.find_dated(may_block, lifetimes, &key)?;
+                    old.map(|(lifetime, _)| lifetime)
+                }
+            };
+            // It may have expired just now.
+            if old.is_none() {
+                continue;
+            }
             let change = decide(Some((&key, &value)));
-            let added = self.add(&mut batch, &key, true, change)?;
+            let added = self.add(&mut batch, &key, old, change)?;
             return self.commit(may_block, batch, added);
         }
     }
 
     /// Replaces all records by those that `scan` shows, at one moment for every reader and writer,
-    /// and for a crash. They are in memory as one batch meanwhile.
+    /// and for a crash. They are in memory as one batch meanwhile. If records expire, they get the
+    /// lifetime of the store.
     ///
     /// # Errors
     /// Those of `scan`, and of [`DiskStore::write`]; nothing has changed then. [`Error::TooLong`]
@@ -191,7 +268,11 @@ impl AtomicStore {
         scan: impl FnOnce(&mut Visit<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         self.replace_all_by(may_block, scan, |batch, key, value| {
-            self.add(batch, key, false, Change::Put(value.to_vec()))
+            let value = match self.store.lifetimes() {
+                None => value.to_vec(),
+                Some(_) => Lifetime::OfStore.before(value),
+            };
+            self.add(batch, key, None, Change::Put(value))
         })
     }
 
@@ -223,6 +304,30 @@ impl AtomicStore {
         Ok(self.write(may_block, &batch, &[&[], &last])?)
     }
 
+    /// Merges an operand with the value of a locked key whose records expire. It keeps the deadline
+    /// of the value unless it has one of its own.
+    fn merge_at_once(
+        &self,
+        may_block: Option<MayBlock>,
+        lifetimes: &Lifetimes,
+        key: &[u8],
+        operand: &[u8],
+    ) -> Result<(), Error> {
+        let operator = self.store.operator_of_contents();
+        let operator = operator.ok_or(Error::NoOperator)?;
+        let (own, operand) = Lifetime::split(operand).ok_or_else(lifetime::no_lifetime)?;
+        let old = self.find_dated(may_block, lifetimes, key)?;
+        let (deadline, earlier) = old.unzip();
+        let merged = lifetime::merge(operator, key, earlier.as_deref(), operand)?;
+        if is_absent(Some(operator), key, &merged)? {
+            return self.store.write_one(may_block, |batch| batch.delete(key));
+        }
+        let mut value = own.before(&merged);
+        lifetimes.resolve(&mut value, deadline)?;
+        self.store
+            .write_one(may_block, |batch| batch.put(key, &value))
+    }
+
     /// Locks the keys, always in the same order.
     pub(crate) fn lock(
         &self,
@@ -251,14 +356,19 @@ impl AtomicStore {
 
     /// Makes a change of a key that is locked part of a batch. Returns the number of records that
     /// the change adds. A value that counts as missing is removed: merging it with later operands
-    /// could give something else than they give alone.
+    /// could give something else than they give alone. `old` is the lifetime of the record that is
+    /// there.
     fn add(
         &self,
         batch: &mut Batch,
         key: &[u8],
-        had: bool,
-        change: Change<Vec<u8>>,
+        old: Option<Lifetime>,
+        mut change: Change<Vec<u8>>,
     ) -> Result<i64, Error> {
+        let had = old.is_some();
+        if let (Some(lifetimes), Change::Put(value)) = (self.store.lifetimes(), &mut change) {
+            lifetimes.resolve(value, old)?;
+        }
         match change {
             Change::Put(value) if !is_absent(self.store.operator(), key, &value)? => {
                 batch.put(key, &value)?;
@@ -418,13 +528,55 @@ impl Store for AtomicStore {
     }
 
     fn merges(&self) -> Option<&dyn Merges> {
-        self.store.operator().map(|_| self as &dyn Merges)
+        let operator = self.store.operator_of_contents();
+        operator.map(|_| self as &dyn Merges)
+    }
+
+    fn expires(&self) -> Option<&dyn Expires> {
+        self.store.lifetimes().map(|_| self as _)
+    }
+}
+
+impl Expires for AtomicStore {
+    fn time_left(
+        &self,
+        may_block: Option<MayBlock>,
+        key: &[u8],
+    ) -> Result<Option<Lifetime>, ats_store::Error> {
+        let lifetimes = self
+            .store
+            .lifetimes()
+            .ok_or(ats_store::Error::Unsupported)?;
+        let found = self.find_dated(may_block, lifetimes, key)?;
+        Ok(found.map(|(lifetime, _)| lifetimes.left(lifetime)))
+    }
+
+    fn set_lifetime(
+        &self,
+        may_block: Option<MayBlock>,
+        key: &[u8],
+        lifetime: Lifetime,
+    ) -> Result<bool, ats_store::Error> {
+        let mut is_there = false;
+        self.update_keys(
+            may_block,
+            &[key],
+            &mut |_: usize, current: Option<&[u8]>| {
+                is_there = current.is_some();
+                current.map_or(Change::Keep, |value| Change::Put(lifetime.before(value)))
+            },
+        )?;
+        Ok(is_there)
+    }
+
+    fn expired(&self) -> u64 {
+        self.store.info().expired
     }
 }
 
 impl Merges for AtomicStore {
     fn operator(&self) -> &dyn MergeOperator {
-        let operator = self.store.operator();
+        let operator = self.store.operator_of_contents();
         operator.expect("only a store with an operator offers to merge")
     }
 
@@ -436,6 +588,9 @@ impl Merges for AtomicStore {
     ) -> Result<(), ats_store::Error> {
         let _locked = blocking::lock(may_block, &self.locks[lock_number(key)])?;
         let _written = self.hints.write(may_block, [key].into_iter())?;
+        if let Some(lifetimes) = self.store.lifetimes() {
+            return Ok(self.merge_at_once(may_block, lifetimes, key, operand)?);
+        }
         Ok(self
             .store
             .write_one(may_block, |batch| batch.merge(key, operand))?)

@@ -277,6 +277,12 @@ impl Compactor {
         ))
     }
 
+    /// Returns the least number of runs that are worth being compacted into one. Where records
+    /// expire, one run may have some that have.
+    fn least_runs(&self) -> usize {
+        if self.state.lifetimes.is_some() { 1 } else { 2 }
+    }
+
     /// Chooses among the runs that are wanted those of a new compaction.
     fn choose(
         &self,
@@ -296,7 +302,8 @@ impl Compactor {
                 && (wanted.up_to().is_some() || !claims.is_reserved(run) && !is_begun(run))
         };
         let chosen = match wanted.effort(self.state.options.fan_in) {
-            None => (runs.len() > 1 && runs.iter().all(is_free)).then_some(0..runs.len()),
+            None => (runs.len() >= self.least_runs() && runs.iter().all(is_free))
+                .then_some(0..runs.len()),
             Some(effort) => {
                 let sizes: Vec<_> = runs
                     .iter()

@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::fault_injection::{InjectedFault, is_injected};
 use crate::fs::File;
 use crate::ids::{FileNumber, JournalNumber, RunId, Seq};
+use crate::lifetime::Lifetimes;
 use crate::manifest::{Contents, Edit, Manifest, NewFile, RunMeta, WriteError};
 use crate::operator_id::OperatorId;
 use crate::run_file::{
@@ -175,6 +176,7 @@ impl Files {
         }
         let edit = Edit {
             next_number: Some(self.next_number.load(Ordering::Relaxed)),
+            clock: self.state.lifetimes.as_ref().map(Lifetimes::now),
             ..edit
         };
         manifest
@@ -298,6 +300,7 @@ impl Files {
             flushed,
             first_journal,
             next_number: self.next_number.load(Ordering::Relaxed),
+            clock: self.state.moment(),
             ..Contents::empty(self.state.store, self.operator_id.clone())
         }
     }

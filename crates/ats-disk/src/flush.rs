@@ -173,11 +173,15 @@ impl Flusher {
         let bytes = sealed.memtable.bytes() as u64;
         let mut writer = RunWriter::new(&self.files, seqs, deletes, None, bytes);
         let mut chain = Chain::new();
+        let (expires, moment) = (self.state.lifetimes.is_some(), self.state.moment());
         let operator = self.state.options.operator.as_deref();
         while let Some(key) = cursor.key() {
             cursor.gather(operator, &mut chain);
             if chain.collapse(key, operator, is_bottom).is_err() {
                 self.state.stats.on_refused_merges(1);
+            }
+            if expires && chain.expire(moment, is_bottom) {
+                self.state.stats.on_expired();
             }
             if !chain.is_empty() {
                 writer.add(key, &chain)?;

@@ -32,7 +32,7 @@ use std::any::Any;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Directories by their paths, and the time.
 pub trait FileSystem: Send + Sync + 'static {
@@ -48,6 +48,12 @@ pub trait FileSystem: Send + Sync + 'static {
 
     /// Returns the time since some moment. It does not go back.
     fn now(&self) -> Duration;
+
+    /// Returns the time since 1970, as the machine knows it. It may go back.
+    fn wall_clock(&self) -> Duration {
+        let time = SystemTime::now().duration_since(UNIX_EPOCH);
+        time.unwrap_or_default()
+    }
 
     /// Lets the thread sleep for this long.
     fn sleep(&self, time: Duration) {

@@ -12,7 +12,7 @@ use crate::coding::{Damaged, Decoder};
 use crate::error::Error;
 use crate::fs::{Directory, File, remove_if_there};
 use crate::ids::{JournalNumber, Seq};
-use crate::log::{Ahead, HEADER_BYTES, LogIdentity, LogKind, LogWriter, Position};
+use crate::log::{self, Ahead, HEADER_BYTES, LogIdentity, LogKind, LogWriter, Position};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -38,6 +38,16 @@ pub(crate) fn prefix(first_seq: Seq, changes: u32) -> [u8; PREFIX_BYTES] {
     prefix[..8].copy_from_slice(&first_seq.get().to_le_bytes());
     prefix[8..].copy_from_slice(&changes.to_le_bytes());
     prefix
+}
+
+/// Bytes of the time in a record without changes.
+const CLOCK_BYTES: usize = size_of::<u64>();
+
+/// Returns the time that a record without changes tells, in milliseconds since 1970. Only those of
+/// stores whose records expire tell one.
+pub(crate) fn clock(changes: u32, encoded: &[u8]) -> Option<u64> {
+    let clock: [u8; CLOCK_BYTES] = encoded.try_into().ok()?;
+    (changes == 0).then(|| u64::from_le_bytes(clock))
 }
 
 /// Takes a record apart: its first sequence number, how many changes there are, and the changes.
@@ -162,7 +172,8 @@ impl Journal {
     }
 
     /// Writes batches, each with the sequence number of its first change and the number of its
-    /// changes. `ahead` is the preparation of the file for more. Returns the number of bytes that
+    /// changes, and before them the time, if one is given with the sequence number of the next
+    /// change. `ahead` is the preparation of the file for more. Returns the number of bytes that
     /// the records take.
     ///
     /// # Errors
@@ -174,12 +185,16 @@ impl Journal {
         directory: &dyn Directory,
         store: u128,
         ahead: Ahead,
+        clock: Option<(Seq, u64)>,
         batches: impl Iterator<Item = (Seq, u32, &'b [u8])>,
     ) -> Result<u64, Error> {
         let durable = self.durable;
         let number = self.number;
         let log = self.begin(next, directory, store)?;
         log.set_ahead(ahead);
+        if let Some((next_seq, time)) = clock {
+            log.append(&[&prefix(next_seq, 0), &time.to_le_bytes()], durable);
+        }
         for (first_seq, changes, encoded) in batches {
             log.append(&[&prefix(first_seq, changes), encoded], durable);
         }
@@ -364,6 +379,7 @@ fn begin(
     let identity = LogIdentity {
         store,
         kind: LogKind::Journal,
+        format: log::PLAIN_FORMAT,
         number: number.get(),
     };
     let begin = || {

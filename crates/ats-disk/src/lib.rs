@@ -216,6 +216,7 @@ mod ids;
 mod journal;
 mod key_bounds;
 mod keys;
+mod lifetime;
 mod log;
 mod manifest;
 mod median;
@@ -236,7 +237,7 @@ mod store;
 mod write;
 
 pub use atomic_store::AtomicStore;
-pub use ats_store::MayBlock;
+pub use ats_store::{Lifetime, MayBlock};
 pub use bag_store::{BagStore, one_of_several, values_of_record};
 pub use batch::Batch;
 pub use directory::StoreDirectory;

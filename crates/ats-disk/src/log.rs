@@ -31,8 +31,12 @@ const HEAD_BYTES: usize = 32;
 /// Records begin at multiples of this.
 const ALIGNMENT: usize = 8;
 const MAGIC: [u8; 8] = *b"ats log\n";
-/// The version of the format of logs, and of the payloads of journals and manifests.
-pub(crate) const FORMAT: u32 = 1;
+/// The latest version of the format of logs, and of the payloads of journals and manifests.
+const FORMAT: u32 = 2;
+/// The version of manifests of stores whose records expire.
+pub(crate) const FORMAT_OF_LIFETIMES: u32 = 2;
+/// The version of other manifests, and of journals.
+pub(crate) const PLAIN_FORMAT: u32 = 1;
 
 /// The purpose of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +52,8 @@ pub(crate) struct LogIdentity {
     pub(crate) store: u128,
     pub(crate) kind: LogKind,
     pub(crate) number: u64,
+    /// The version of its format.
+    pub(crate) format: u32,
 }
 
 impl LogIdentity {
@@ -64,7 +70,7 @@ impl LogIdentity {
     pub(crate) fn header(&self) -> [u8; HEADER_BYTES] {
         let mut header = [0; HEADER_BYTES];
         header[..8].copy_from_slice(&MAGIC);
-        header[8..12].copy_from_slice(&FORMAT.to_le_bytes());
+        header[8..12].copy_from_slice(&self.format.to_le_bytes());
         header[12..16].copy_from_slice(&(self.kind as u32).to_le_bytes());
         header[16..32].copy_from_slice(&self.store.to_le_bytes());
         header[32..40].copy_from_slice(&self.number.to_le_bytes());
@@ -101,6 +107,7 @@ impl LogIdentity {
             store: u128::from_le_bytes(store),
             kind,
             number: u64_at(header, 32),
+            format: found,
         }))
     }
 }

@@ -16,7 +16,8 @@ pub(crate) use meta::{CompactionMeta, RunMeta};
 use crate::directory::put_files;
 use crate::error::Error;
 use crate::fs::{Directory, File, remove_if_there};
-use crate::log::{LogIdentity, LogKind, LogReader, LogWriter, Next, Position};
+use crate::lifetime;
+use crate::log::{self, LogIdentity, LogKind, LogReader, LogWriter, Next, Position};
 use std::io;
 use std::sync::Arc;
 
@@ -229,6 +230,11 @@ fn prepare(directory: &dyn Directory, number: u64, contents: &Contents) -> io::R
         store: contents.store,
         kind: LogKind::Manifest,
         number,
+        format: if lifetime::is_marked(contents.operator.as_ref()) {
+            log::FORMAT_OF_LIFETIMES
+        } else {
+            log::PLAIN_FORMAT
+        },
     };
     let file = Arc::from(directory.create(NEW_NAME)?);
     let mut log = LogWriter::create(file, identity)?;

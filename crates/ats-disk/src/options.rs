@@ -2,7 +2,8 @@
 
 use crate::error::Error;
 use crate::fs::{FileSystem, RealFs};
-use ats_store::MergeOperator;
+use crate::lifetime::is_of_store;
+use ats_store::{Lifetime, MergeOperator};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -67,6 +68,17 @@ pub struct Options {
     pub read_only: bool,
     /// The operator that merges operands.
     pub operator: Option<Arc<dyn MergeOperator>>,
+    /// The lifetime of records that are written without one of their own: [`Lifetime::For`] or
+    /// [`Lifetime::Forever`]. `None`: records do not expire. A store is opened with some lifetime
+    /// if it was made with one, and only then; each opening may have another one, which holds for
+    /// the records that it writes.
+    ///
+    /// A value that is written begins with its [`Lifetime`] then, which has six bytes in files; a
+    /// value that is read does not have it. All writes go through an
+    /// [`AtomicStore`](crate::AtomicStore), or their values have deadlines; there are no operands
+    /// but those that an `AtomicStore` merges at once. [`DiskStore::len`](crate::DiskStore::len)
+    /// takes O(n) always, and a [`Diff`](crate::Diff) reads all records.
+    pub lifetime: Option<Lifetime>,
     /// The moment at which a write is on disk, unless it says so itself.
     pub durability: Durability,
     /// Bytes of memory that writes fill before they go to a run, more than 0. Twice as many may be
@@ -117,6 +129,7 @@ impl Default for Options {
             create: true,
             read_only: false,
             operator: None,
+            lifetime: None,
             durability: Durability::System,
             memtable_bytes: None,
             memtable_keys: None,
@@ -152,6 +165,7 @@ setters! {
     create: bool;
     read_only: bool;
     operator: Arc<dyn MergeOperator>;
+    lifetime: Lifetime;
     durability: Durability;
     memtable_bytes: usize;
     memtable_keys: usize;
@@ -186,6 +200,11 @@ impl Options {
                 "durability",
                 interval == Some(Duration::ZERO),
                 "the interval is 0",
+            ),
+            (
+                "lifetime",
+                self.lifetime.is_some_and(|lifetime| !is_of_store(lifetime)),
+                "is no time",
             ),
             ("memtable_bytes", self.memtable_bytes == Some(0), "is 0"),
             ("memtable_keys", self.memtable_keys == Some(0), "is 0"),

@@ -40,8 +40,8 @@ thread_local! {
 pub(crate) enum ReadPoint {
     /// The read point of the last published write.
     Latest,
-    /// The read point of a snapshot, which is in the list of snapshots.
-    At(Seq),
+    /// The read point of a snapshot, which is in the list of snapshots, and its moment.
+    At(Seq, u64),
 }
 
 /// Lends the value of a key to `read`. Returns `true` if there is one.
@@ -57,6 +57,41 @@ pub(crate) fn get(
 
 /// Like [`get`], in a version.
 pub(crate) fn get_in(
+    may_block: Option<MayBlock>,
+    state: &State,
+    version: &Version,
+    key: &[u8],
+    read_point: ReadPoint,
+    read: &mut dyn FnMut(&[u8]),
+) -> Result<bool, Error> {
+    let mut found = Ok(false);
+    get_stored(may_block, state, version, key, read_point, &mut |value| {
+        let moment = match read_point {
+            ReadPoint::Latest => state.moment(),
+            ReadPoint::At(_, moment) => moment,
+        };
+        found = state.content(value, moment).map(|content| {
+            content.map(&mut *read);
+            content.is_some()
+        });
+    })?;
+    found
+}
+
+/// Like [`get`], but lends the value as it is in files: with its deadline, if records expire, and
+/// also past that.
+pub(crate) fn get_with_deadline(
+    may_block: Option<MayBlock>,
+    state: &State,
+    key: &[u8],
+    read: &mut dyn FnMut(&[u8]),
+) -> Result<bool, Error> {
+    let version = state.versions.current();
+    get_stored(may_block, state, &version, key, ReadPoint::Latest, read)
+}
+
+/// Lends the value of a key to `read` as it is in files. Returns `true` if there is one.
+fn get_stored(
     may_block: Option<MayBlock>,
     state: &State,
     version: &Version,
@@ -98,7 +133,7 @@ fn gather(
         // After the version was loaded: see VERSION-2.
         let (seq, is_snapshot) = match read_point {
             ReadPoint::Latest => (state.snapshots.visible(), false),
-            ReadPoint::At(seq) => (seq, true),
+            ReadPoint::At(seq, _) => (seq, true),
         };
         let lookup = version.memtables().find_map(|memtable| {
             let lookup = memtable.get(key, seq, is_snapshot, chain);

@@ -16,7 +16,9 @@ pub(crate) use status::Status;
 pub(crate) use version::{Sealed, StoredRun, Version, VersionSet};
 
 use crate::directory::{DirectoryLock, StoreDirectory};
+use crate::error::Error;
 use crate::fs::{Directory, FileSystem, Sharing};
+use crate::lifetime::{self, Lifetimes};
 use crate::options::Options;
 use crate::stats::Stats;
 use back_pressure::BackPressure;
@@ -42,6 +44,8 @@ use write_state::WriteState;
 /// takes it.
 pub(crate) struct State {
     pub(crate) options: Options,
+    /// The clock of a store whose records expire.
+    pub(crate) lifetimes: Option<Lifetimes>,
     pub(crate) file_system: Arc<dyn FileSystem>,
     pub(crate) directory: Arc<dyn Directory>,
     pub(crate) store: u128,
@@ -69,8 +73,10 @@ impl State {
         options: Options,
         version: Version,
         write_state: WriteState,
+        lifetimes: Option<Lifetimes>,
     ) -> Self {
         State {
+            lifetimes,
             directory: directory.directory,
             store,
             share: options.memtable_bytes.is_none().then(Share::join),
@@ -87,6 +93,30 @@ impl State {
             directory_lock: DirectoryLock::new(directory.lock),
             file_system: directory.file_system,
             options,
+        }
+    }
+
+    /// Returns the moment of a reader that has its version: the time, if records expire, and 0
+    /// otherwise.
+    #[inline]
+    pub(crate) fn moment(&self) -> u64 {
+        self.lifetimes.as_ref().map_or(0, Lifetimes::now)
+    }
+
+    /// Returns the content of a value as it is in files; `None` if it has expired at this moment.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if it has no deadline, and should have one.
+    #[inline]
+    pub(crate) fn content<'v>(
+        &self,
+        value: &'v [u8],
+        moment: u64,
+    ) -> Result<Option<&'v [u8]>, Error> {
+        match &self.lifetimes {
+            None => Ok(Some(value)),
+            Some(_) if lifetime::is_over(value, moment) => Ok(None),
+            Some(_) => lifetime::content(value).map(Some),
         }
     }
 

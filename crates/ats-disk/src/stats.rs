@@ -19,6 +19,7 @@ pub(crate) struct Stats {
     pub(crate) compaction_read_bytes: AtomicU64,
     pub(crate) compaction_written_bytes: AtomicU64,
     pub(crate) refused_merges: AtomicU64,
+    pub(crate) expired: AtomicU64,
     pub(crate) failed_removals: AtomicU64,
     pub(crate) background_errors: AtomicU64,
     pub(crate) stalls: AtomicU64,
@@ -62,6 +63,10 @@ impl Stats {
 
     pub(crate) fn on_refused_merges(&self, count: usize) {
         add(&self.refused_merges, count as u64);
+    }
+
+    pub(crate) fn on_expired(&self) {
+        add(&self.expired, 1);
     }
 
     pub(crate) fn on_failed_removal(&self) {

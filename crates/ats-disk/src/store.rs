@@ -15,6 +15,8 @@ use crate::error::Error;
 use crate::fs::Sharing;
 use crate::ids::Seq;
 use crate::key_bounds::{HalfOpen, KeyBounds};
+use crate::lifetime::Lifetimes;
+use crate::manifest::Edit;
 use crate::options::{Durability, Options};
 use crate::paths::enclosing_store;
 use crate::progress::{OnProgress, Progress};
@@ -187,6 +189,14 @@ impl DiskStore {
     /// Returns the operator that merges operands.
     pub(crate) fn operator(&self) -> Option<&dyn MergeOperator> {
         self.state().options.operator.as_deref()
+    }
+
+    /// Returns the operator that merges contents of values, without their deadlines.
+    pub(crate) fn operator_of_contents(&self) -> Option<&dyn MergeOperator> {
+        match self.lifetimes() {
+            None => self.operator(),
+            Some(lifetimes) => lifetimes.operator(),
+        }
     }
 
     /// Gives a key a value. The cost is that of a write to the journal and to a tree in memory: no
@@ -438,9 +448,25 @@ impl DiskStore {
         state.expiry.figures(state.file_system.now(), lives)
     }
 
+    /// Lends the value of a key as it is in files to `read`: with its deadline if records expire,
+    /// and also past that. Returns `true` if there is one.
+    pub(crate) fn read_with_deadline(
+        &self,
+        may_block: Option<MayBlock>,
+        key: &[u8],
+        read: &mut dyn FnMut(&[u8]),
+    ) -> Result<bool, Error> {
+        read::get_with_deadline(may_block, self.state(), key, read)
+    }
+
+    /// Returns the clock of a store whose records expire.
+    pub(crate) fn lifetimes(&self) -> Option<&Lifetimes> {
+        self.state().lifetimes.as_ref()
+    }
+
     /// Returns the number of records at one moment. O(1) if all writes since the last call have
     /// read the keys that they change, as updates of an [`AtomicStore`](crate::AtomicStore) do;
-    /// otherwise O(records).
+    /// otherwise, and always if records [expire](Options::lifetime), O(records).
     ///
     /// # Errors
     /// The errors of [`get`](DiskStore::get).
@@ -478,6 +504,10 @@ impl DiskStore {
             (self.snapshot(), write_state.count.begin())
         };
         let records = snapshot.sum(may_block, &|_| 1)?;
+        if state.lifetimes.is_some() {
+            // There will be less of them without a write.
+            return Ok(records);
+        }
         let mut write_state = state.write_state.lock();
         write_state.count.end(start, records as i64);
         state.snapshots.publish_count(&write_state.count);
@@ -712,6 +742,19 @@ impl DiskStore {
         Ok(())
     }
 
+    /// Notes the time in the manifest, if records expire. If that fails, the clock of the next
+    /// opening may begin earlier.
+    fn note_time(&self) {
+        let state = self.state();
+        if state.lifetimes.is_none() || state.status.is_opened_read_only() {
+            return;
+        }
+        if let Ok(_guard) = state.directory_lock.acquire() {
+            let files = &self.engine().files;
+            let _noted = files.write_edit(&mut files.manifest.lock(), Edit::default());
+        }
+    }
+
     /// Writes the memtables to runs, ends the threads, and lets another store open the directory.
     /// Then this store and its clones are read-only. Compactions of other threads are broken off,
     /// and waited for; called from within [`OnProgress`], this does not wait for that compaction,
@@ -723,6 +766,7 @@ impl DiskStore {
     pub fn close(&self) -> Result<(), Error> {
         self.owner.stop();
         let flushed = self.flush();
+        self.note_time();
         self.engine().flusher.end_writing(flushed.is_ok());
         self.state().release_directory();
         flushed

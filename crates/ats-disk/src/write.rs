@@ -20,6 +20,7 @@ use crate::fault_injection::{InjectedFault, is_injected};
 use crate::files::Files;
 use crate::ids::Seq;
 use crate::journal::{Journal, NextJournal, ToSync};
+use crate::lifetime::{self, Lifetimes};
 use crate::log::Ahead;
 use crate::memtable::{Memtable, Retention, Write};
 use crate::options::Durability;
@@ -171,6 +172,9 @@ impl Writer {
     }
 
     fn check_operands(&self, batch: &Batch) -> Result<(), Error> {
+        if self.state.lifetimes.is_some() {
+            return check_deadlines(batch);
+        }
         if self.state.options.operator.is_some() {
             return Ok(());
         }
@@ -203,6 +207,9 @@ impl Writer {
             self.files.renew_manifest()?;
         }
         let mut seq = write_state.last_seq;
+        let lifetimes = self.state.lifetimes.as_ref();
+        let clock = lifetimes.and_then(Lifetimes::time_to_note);
+        let clock = clock.map(|time| (seq.next(), time));
         batches.number(seq.next());
         let numbered = batches.each().map(|(batch, changes)| {
             let first_seq = seq.next();
@@ -215,9 +222,10 @@ impl Writer {
             (false, true) => Ahead::Zeros,
             (false, false) => Ahead::Room,
         };
-        let written = write_state
-            .journal
-            .write(next, directory, self.state.store, ahead, numbered);
+        let written =
+            write_state
+                .journal
+                .write(next, directory, self.state.store, ahead, clock, numbered);
         let written = match written {
             Ok(written) => written,
             Err(_) if is_injected(InjectedFault::Unwritten) => return Ok(()),
@@ -228,6 +236,9 @@ impl Writer {
                 return Err(error);
             }
         };
+        if let (Some(lifetimes), Some((_, time))) = (lifetimes, clock) {
+            lifetimes.on_noted(time);
+        }
         if batches.sync {
             self.sync_journal(&mut write_state.journal, seq.next())?;
         }
@@ -442,4 +453,23 @@ impl Writer {
         }
         Ok(is_closed)
     }
+}
+
+/// Checks that all values have deadlines, and that there are no operands.
+fn check_deadlines(batch: &Batch) -> Result<(), Error> {
+    for item in BatchItems::new(batch.encoding()) {
+        match item? {
+            BatchItem::Write {
+                kind: Kind::Operand,
+                ..
+            } => return Err(Error::NoOperator),
+            BatchItem::Write {
+                kind: Kind::Put,
+                value,
+                ..
+            } => lifetime::check(value)?,
+            _ => {}
+        }
+    }
+    Ok(())
 }

@@ -11,6 +11,7 @@ mod simulator;
 
 use ats_disk::fault_injection::{InjectedFault, inject};
 use ats_disk::{BagStore, DiskStore};
+use sim::expiring::Expiring;
 use sim::explore::Case;
 use sim::liar::Lie;
 use sim::subject::Subject;
@@ -101,6 +102,14 @@ fn stops_lose_nothing_that_was_synced() {
 fn stops_lose_nothing_of_bags() {
     let visited = all_are_right::<BagStore>(1..3);
     assert!(visited > 6_000, "{visited}");
+}
+
+/// What has expired does not come back, whatever the clock says after a start, and nothing is lost
+/// that has not.
+#[test]
+fn stops_bring_back_nothing_that_has_expired() {
+    let visited = all_are_right::<Expiring>(0..2);
+    assert!(visited > 4_000, "{visited}");
 }
 
 #[test]

@@ -12,6 +12,7 @@
 //! | [`store`] | [`Store`], the abilities that some stores have besides, and [`StoreHandle`] |
 //! | [`may_block`] | [`MayBlock`], the capability to block |
 //! | [`bags`] | [`Bags`]: several values of one key |
+//! | [`mod@lifetime`] | [`Lifetime`]: records that expire |
 //! | [`error`] | [`Error`], [`SystemError`] |
 //! | [`btree`] | [`BTreeStore`], the reference for other stores |
 //!
@@ -23,6 +24,7 @@ pub mod bags;
 pub mod btree;
 pub mod change;
 pub mod error;
+pub mod lifetime;
 pub mod may_block;
 pub mod merge;
 pub mod range;
@@ -33,8 +35,9 @@ pub use bags::{AddRule, BagValues};
 pub use btree::BTreeStore;
 pub use change::{BatchPlan, Change};
 pub use error::{Error, SystemError};
+pub use lifetime::Lifetime;
 pub use may_block::MayBlock;
 pub use merge::{MergeOperator, Merged};
 pub use range::{Direction, End, KeyRange, successor};
 pub use scan::{Skipped, SlotAnswer, WalkFrom};
-pub use store::{Bags, Merges, Store, StoreHandle};
+pub use store::{Bags, Expires, Merges, Store, StoreHandle};

@@ -6,6 +6,7 @@
 use crate::bags::AddRule;
 use crate::change::{BatchPlan, Change};
 use crate::error::Error;
+use crate::lifetime::Lifetime;
 use crate::may_block::MayBlock;
 use crate::merge::MergeOperator;
 use crate::range::{Direction, End, KeyRange};
@@ -131,6 +132,11 @@ pub trait Store: Send + Sync {
         None
     }
 
+    /// Returns the ability to let records expire, if the store has it.
+    fn expires(&self) -> Option<&dyn Expires> {
+        None
+    }
+
     /// Returns the ability to change single values of keys, if the store has it.
     fn bags(&self) -> Option<&dyn Bags> {
         None
@@ -180,6 +186,33 @@ pub trait Bags: Store {
     /// Returns the number of values of all keys, exact if no update is running. O(1), or O(n) in a
     /// store that does not count them.
     fn values(&self, may_block: Option<MayBlock>) -> Result<usize, Error>;
+}
+
+/// The ability of a store to let records expire.
+///
+/// A value that is written to such a store begins with its [`Lifetime`], and a value that is read
+/// begins behind it. A record past its deadline is absent for every function, at once.
+///
+/// # Errors
+/// Each function returns the errors of [`Store`].
+pub trait Expires: Store {
+    /// Returns the time that is left to a record: [`Lifetime::For`] or [`Lifetime::Forever`];
+    /// `None` if the key is absent. O(log n).
+    fn time_left(&self, may_block: Option<MayBlock>, key: &[u8])
+    -> Result<Option<Lifetime>, Error>;
+
+    /// Gives a record another lifetime. Returns `false` if the key is absent. Linearizable.
+    /// O(log n), and the bytes of the value.
+    fn set_lifetime(
+        &self,
+        may_block: Option<MayBlock>,
+        key: &[u8],
+        lifetime: Lifetime,
+    ) -> Result<bool, Error>;
+
+    /// Returns the number of expired records that the store has met while it gave their room back,
+    /// since it was opened.
+    fn expired(&self) -> u64;
 }
 
 /// A handle on a store, which keeps the store alive. Each table has one.

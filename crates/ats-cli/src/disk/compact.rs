@@ -6,7 +6,8 @@ use crate::outcome::{Failure, Outcome, failure_in};
 use crate::output::{bytes, print_json};
 use crate::progress::Bar;
 use ats_disk::offline::KeepOperands;
-use ats_disk::{DiskStore, Info, Options};
+use ats_disk::{DiskStore, Info, Lifetime, Options};
+use ats_store::lifetime::unmark_operator;
 use serde_json::json;
 use std::io::{self, Write};
 use std::path::Path;
@@ -15,9 +16,19 @@ use std::sync::Arc;
 pub(super) fn run(directory: &Path, output: Output) -> Result<Outcome, Failure> {
     let failure = || failure_in(directory.display().to_string());
     let mut options = Options::new().create(false);
-    if let Some((name, version)) = survey(directory)?.operator() {
+    let survey = survey(directory)?;
+    if survey.expires() {
+        // Nothing is written but what is there.
+        options = options.lifetime(Lifetime::Forever);
+    }
+    let operator = survey.operator().map(|(name, version)| {
+        let name = unmark_operator(name).unwrap_or(name);
+        (name.to_owned(), version)
+    });
+    drop(survey);
+    if let Some((name, version)) = operator.filter(|(name, _)| !name.is_empty()) {
         // The program has the operator; here, operands stay as they are.
-        options = options.operator(Arc::new(KeepOperands::new(name, version)));
+        options = options.operator(Arc::new(KeepOperands::new(&name, version)));
     }
     let store = DiskStore::open(directory, options).map_err(failure())?;
     let before = store.info();

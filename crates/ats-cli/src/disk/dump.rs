@@ -6,6 +6,7 @@ use crate::outcome::{Failure, Outcome, failure_in};
 use crate::output::print_faults;
 use crate::progress::Bar;
 use crate::text::format_bytes;
+use ats_disk::Lifetime;
 use ats_disk::offline::{Salvage, SalvagedRecord};
 use serde_json::{Map, json};
 use std::io::{self, BufWriter, Write};
@@ -34,10 +35,16 @@ pub(super) fn run(
         && let Some(record) = salvage.next().map_err(failure())?
     {
         left -= 1;
-        if output.json {
-            print_json(&mut out, &record, format)?;
+        let mut record = record;
+        let deadline = if survey.expires() {
+            take_deadline(&mut record)
         } else {
-            print(&mut out, &record, format)?;
+            None
+        };
+        if output.json {
+            print_json(&mut out, &record, deadline, format)?;
+        } else {
+            print(&mut out, &record, deadline, format)?;
         }
     }
     out.flush()?;
@@ -46,7 +53,27 @@ pub(super) fn run(
     Ok(Outcome::of_faults(!faults.is_empty()))
 }
 
-fn print(out: &mut dyn Write, record: &SalvagedRecord, format: Format) -> io::Result<()> {
+/// Takes the deadline off the value of a record. Returns it in milliseconds since 1970, if the
+/// record expires.
+fn take_deadline(record: &mut SalvagedRecord) -> Option<u128> {
+    let value = record.value.take()?;
+    let Some((lifetime, content)) = Lifetime::split(&value) else {
+        record.value = Some(value);
+        return None;
+    };
+    record.value = Some(content.to_vec());
+    match lifetime {
+        Lifetime::Until(deadline) => Some(deadline.as_millis()),
+        _ => None,
+    }
+}
+
+fn print(
+    out: &mut dyn Write,
+    record: &SalvagedRecord,
+    deadline: Option<u128>,
+    format: Format,
+) -> io::Result<()> {
     write!(out, "{}", format_bytes(&record.key, format))?;
     if let Some(value) = &record.value {
         write!(out, "\t{}", format_bytes(value, format))?;
@@ -54,10 +81,18 @@ fn print(out: &mut dyn Write, record: &SalvagedRecord, format: Format) -> io::Re
     for operand in &record.operands {
         write!(out, "\t+{}", format_bytes(operand, format))?;
     }
+    if let Some(deadline) = deadline {
+        write!(out, "\tuntil {deadline}")?;
+    }
     writeln!(out)
 }
 
-fn print_json(out: &mut dyn Write, record: &SalvagedRecord, format: Format) -> io::Result<()> {
+fn print_json(
+    out: &mut dyn Write,
+    record: &SalvagedRecord,
+    deadline: Option<u128>,
+    format: Format,
+) -> io::Result<()> {
     let mut object = Map::new();
     object.insert("key".into(), json!(format_bytes(&record.key, format)));
     let value = record
@@ -71,6 +106,9 @@ fn print_json(out: &mut dyn Write, record: &SalvagedRecord, format: Format) -> i
             .iter()
             .map(|operand| format_bytes(operand, format));
         object.insert("operands".into(), operands.collect());
+    }
+    if let Some(deadline) = deadline {
+        object.insert("deadline".into(), json!(deadline));
     }
     serde_json::to_writer(&mut *out, &object)?;
     writeln!(out)

@@ -15,7 +15,7 @@ const SAMPLE: usize = 100;
 /// Evidence of the first records of a store, of which no file tells a merge operator, for a table
 /// with this merge. It is empty if no record can be read.
 pub(super) fn sample(survey: &Survey, at: &Path, merge: Vec<u8>) -> Evidence {
-    let mut evidence = Evidence::new(merge);
+    let mut evidence = Evidence::new(merge, survey.expires());
     // Reasons why a store cannot be opened are named elsewhere. It takes much longer to find
     // records in it then.
     if add_first_records(at, &mut evidence).is_err()
@@ -48,7 +48,7 @@ pub(super) fn all(
     output: Output,
 ) -> Result<(Evidence, bool), Failure> {
     let bar = Bar::new("reading", output);
-    let mut evidence = Evidence::new(merge);
+    let mut evidence = Evidence::new(merge, survey.expires());
     let mut read = || -> Result<bool, Error> {
         let salvage = Salvage::with_progress(survey, &mut |progress| bar.show(progress))?;
         let Some(mut salvage) = salvage else {

@@ -7,6 +7,7 @@ use crate::arguments::{Output, TableOptions};
 use crate::outcome::Failure;
 use ats::terms::salvage::merge_of_operator;
 use ats::terms::{Description, Zeros};
+use ats_disk::Lifetime;
 use ats_disk::offline::Survey;
 use std::collections::BTreeSet;
 
@@ -32,7 +33,10 @@ pub(super) fn reconstruct(
             Ok(None)
         };
     }
-    let is_table = is_asked_for || of_operator.is_some();
+    let is_of_table = of_operator
+        .as_ref()
+        .is_some_and(|(merge, _)| !merge.is_empty());
+    let is_table = is_asked_for || is_of_table;
     let key_position = of_operator.as_ref().and_then(|(_, position)| *position);
     let merge = options.merge.as_ref().map(|merge| merge.0.clone());
     let merge = merge.or(of_operator.map(|(merge, _)| merge));
@@ -61,6 +65,7 @@ pub(super) fn reconstruct(
             merge: merge.clone(),
             has_shared: false,
             format: Vec::new(),
+            lifetime: survey.expires().then_some(Lifetime::Forever),
         }));
     }
     let fits = |table: &Description| {

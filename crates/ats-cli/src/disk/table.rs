@@ -51,7 +51,10 @@ impl Table {
             Table::Spoilt(why) => why.clone(),
             Table::Missing => {
                 let (name, version) = survey.operator()?;
-                merge_of_operator(name, version)?;
+                let (merge, _) = merge_of_operator(name, version)?;
+                if merge.is_empty() {
+                    return None;
+                }
                 format!("it is missing, and the merge operator {name} is that of a table")
             }
         };
@@ -61,7 +64,11 @@ impl Table {
     /// Like [`fault`](Table::fault), and asks some records besides.
     pub(super) fn fault_by_records(&self, survey: &Survey, at: &Path) -> Option<Fault> {
         let known = self.fault(survey);
-        if known.is_some() || survey.operator().is_some() {
+        // One that says only that records expire says nothing of tables.
+        let merges = survey.operator().is_some_and(|(name, version)| {
+            merge_of_operator(name, version).is_none_or(|(merge, _)| !merge.is_empty())
+        });
+        if known.is_some() || merges {
             return known;
         }
         let merge = self.description().map(|table| table.merge.clone());

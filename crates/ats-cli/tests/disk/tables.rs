@@ -33,6 +33,7 @@ fn description(table_type: TableType, key_position: usize, merge: &str) -> Descr
         merge: merge.unwrap_or_default(),
         has_shared: false,
         format: Vec::new(),
+        lifetime: None,
     }
 }
 

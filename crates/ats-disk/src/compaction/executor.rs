@@ -12,6 +12,7 @@ use crate::fault_injection::{InjectedFault, is_injected};
 use crate::files::{Files, RunWriter, file_bytes};
 use crate::flush::Flusher;
 use crate::ids::RunId;
+use crate::lifetime::{self, Lifetimes};
 use crate::manifest::{CompactionMeta, Edit, RunMeta};
 use crate::progress::{OnProgress, Progress};
 use crate::range_deletes::{Deleted, RangeSet};
@@ -51,6 +52,8 @@ struct Inputs {
     range_deletes: Arc<RangeSet>,
     /// Files that are taken as they are, in the order of their keys.
     moved: VecDeque<Arc<RunFile>>,
+    /// The time at which the compaction began, if records expire.
+    moment: Option<u64>,
 }
 
 impl Inputs {
@@ -66,8 +69,8 @@ impl Inputs {
     }
 
     /// Returns the entry left of a sole entry: the only one of its key in the inputs. While
-    /// something older may exist, it stays as it was written. Otherwise it becomes the value, or
-    /// vanishes if that counts as missing.
+    /// something older may exist, it stays as it was written, unless it has expired: then it becomes
+    /// a delete. Otherwise it becomes the value, or vanishes if that counts as missing.
     fn only(
         &self,
         operator: Option<&dyn MergeOperator>,
@@ -76,6 +79,7 @@ impl Inputs {
         value: &[u8],
     ) -> Option<Kind> {
         match kind {
+            Kind::Put if self.is_over(value) => (!self.is_bottom).then_some(Kind::Delete),
             _ if !self.is_bottom => Some(kind),
             Kind::Delete => None,
             _ => match is_absent(operator, key, value) {
@@ -84,6 +88,12 @@ impl Inputs {
                 Err(_) => Some(kind),
             },
         }
+    }
+
+    /// Returns `true` if a value has expired.
+    fn is_over(&self, value: &[u8]) -> bool {
+        self.moment
+            .is_some_and(|moment| lifetime::is_over(value, moment))
     }
 
     /// Returns `true` if a file is one of those that are compacted.
@@ -153,14 +163,16 @@ impl Executor {
             let sets = runs.iter().filter_map(|run| run.run.range_deletes());
             sets.flat_map(|deletes| deletes.iter()).collect()
         };
+        let lifetimes = self.state.lifetimes.as_ref();
         let mut inputs = Inputs {
+            moment: lifetimes.map(Lifetimes::now),
             is_bottom,
             range_deletes: Arc::new(deletes),
             moved: VecDeque::new(),
             runs,
         };
         let least_bytes = file_bytes(inputs.bytes(), self.state.options.file_bytes) / 4;
-        inputs.moved = movable(&inputs.runs, least_bytes, is_bottom);
+        inputs.moved = movable(&inputs, least_bytes);
         inputs
     }
 
@@ -215,8 +227,13 @@ impl Executor {
             match cursor.only_entry() {
                 Some((kind, value)) => {
                     progress.done += (key.len() + value.len()) as u64;
-                    if let Some(kind) = inputs.only(operator, key, kind, value) {
-                        writer.add_only(key, kind, value)?;
+                    let left = inputs.only(operator, key, kind, value);
+                    if kind == Kind::Put && inputs.is_over(value) {
+                        self.state.stats.on_expired();
+                    }
+                    if let Some(left) = left {
+                        let value = if left == Kind::Delete { &[] } else { value };
+                        writer.add_only(key, left, value)?;
                     }
                 }
                 None => {
@@ -224,6 +241,11 @@ impl Executor {
                     cursor.gather(operator, &mut chain);
                     if chain.collapse(key, operator, inputs.is_bottom).is_err() {
                         self.state.stats.on_refused_merges(1);
+                    }
+                    if let Some(moment) = inputs.moment
+                        && chain.expire(moment, inputs.is_bottom)
+                    {
+                        self.state.stats.on_expired();
                     }
                     if !chain.is_empty() {
                         writer.add(key, &chain)?;
@@ -390,8 +412,10 @@ fn sources(
 
 /// Returns the files whose keys no other file of these runs has or deletes, in the order of their
 /// keys. Small files are not worth being kept apart. At the bottom, deletes are to vanish and
-/// operands to become values, so a file that has some is written again.
-fn movable(runs: &[Arc<StoredRun>], least_bytes: u64, is_bottom: bool) -> VecDeque<Arc<RunFile>> {
+/// operands to become values, so a file that has some is written again; and so is any file of a
+/// store whose records expire, since it may have some that have.
+fn movable(inputs: &Inputs, least_bytes: u64) -> VecDeque<Arc<RunFile>> {
+    let runs = &inputs.runs;
     let has_deletes = runs.iter().any(|run| run.run.range_deletes().is_some());
     if has_deletes {
         return VecDeque::new();
@@ -411,7 +435,8 @@ fn movable(runs: &[Arc<StoredRun>], least_bytes: u64, is_bottom: bool) -> VecDeq
             .get(index + 1)
             .and_then(|next| next.meta().first_key.as_deref());
         let alone_above = next.is_none_or(|next| meta.last_key.as_deref() < Some(next));
-        let changes = is_bottom && (meta.deletes > 0 || meta.operands > 0);
+        let expires = inputs.moment.is_some();
+        let changes = inputs.is_bottom && (meta.deletes > 0 || meta.operands > 0 || expires);
         if alone_below && alone_above && !changes && meta.bytes >= least_bytes {
             moved.push_back(Arc::clone(file));
         }

@@ -18,6 +18,7 @@
 
 use crate::entry::{Kind, MAX_BYTES};
 use crate::error::Error;
+use crate::lifetime;
 use ats_store::{MergeOperator, Merged};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -214,6 +215,24 @@ impl Chain {
         self.clear();
         self.push(kind, &value);
         Ok(())
+    }
+
+    /// Makes a delete of a value that has expired at this time, so that nothing older comes back, or
+    /// forgets it if nothing older exists. For a chain of a store whose records expire. Returns
+    /// `true` if the newest value has expired.
+    pub(crate) fn expire(&mut self, time: u64, is_bottom: bool) -> bool {
+        let is_value = |entry: &Entry| entry.kind == Kind::Put;
+        let Some(newest) = self.entries.first().filter(|entry| is_value(entry)) else {
+            return false;
+        };
+        let is_over = lifetime::is_over(&self.bytes[newest.range.clone()], time);
+        if is_over {
+            self.clear();
+            if !is_bottom {
+                self.push(Kind::Delete, &[]);
+            }
+        }
+        is_over
     }
 
     /// Returns all values merged; `None` if there are none. A [`Kind::Delete`] has no value.

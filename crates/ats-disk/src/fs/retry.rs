@@ -45,6 +45,10 @@ impl FileSystem for Retrying<Arc<dyn FileSystem>> {
         self.0.now()
     }
 
+    fn wall_clock(&self) -> Duration {
+        self.0.wall_clock()
+    }
+
     fn sleep(&self, time: Duration) {
         self.0.sleep(time);
     }

@@ -21,6 +21,8 @@ pub(crate) struct Contents {
     pub(crate) first_journal: JournalNumber,
     /// The next number for a file or a run.
     pub(crate) next_number: u64,
+    /// The latest time that was noted, in milliseconds since 1970; 0 if records do not expire.
+    pub(crate) clock: u64,
 }
 
 impl Contents {
@@ -34,6 +36,7 @@ impl Contents {
             flushed: Seq::ZERO,
             first_journal: JournalNumber::new(1),
             next_number: 1,
+            clock: 0,
         }
     }
 
@@ -60,6 +63,7 @@ impl Contents {
             compactions: self.compactions.clone(),
             flushed: Some((self.flushed, self.first_journal)),
             next_number: Some(self.next_number),
+            clock: (self.clock > 0).then_some(self.clock),
         }
     }
 
@@ -103,6 +107,7 @@ impl Contents {
         if let Some(next) = edit.next_number {
             self.next_number = self.next_number.max(next);
         }
+        self.clock = self.clock.max(edit.clock.unwrap_or_default());
         Ok(())
     }
 

@@ -14,6 +14,7 @@ const ADDED: u8 = 3;
 const COMPACTING: u8 = 4;
 const FLUSHED: u8 = 5;
 const NEXT_NUMBER: u8 = 6;
+const CLOCK: u8 = 7;
 
 /// Changes that take effect as one.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -30,6 +31,8 @@ pub(crate) struct Edit {
     pub(crate) flushed: Option<(Seq, JournalNumber)>,
     /// The next number for a file or a run.
     pub(crate) next_number: Option<u64>,
+    /// The time, in milliseconds since 1970, in a store whose records expire.
+    pub(crate) clock: Option<u64>,
 }
 
 impl Edit {
@@ -70,6 +73,10 @@ impl Edit {
             to.push(NEXT_NUMBER);
             put_varint(&mut to, next);
         }
+        if let Some(clock) = self.clock {
+            to.push(CLOCK);
+            put_varint(&mut to, clock);
+        }
         to
     }
 
@@ -109,6 +116,7 @@ impl Edit {
                 self.flushed = Some((flushed, JournalNumber::new(from.varint()?)));
             }
             NEXT_NUMBER => self.next_number = Some(from.varint()?),
+            CLOCK => self.clock = Some(from.varint()?),
             _ => return Err(Damaged("has an unknown part")),
         }
         Ok(())

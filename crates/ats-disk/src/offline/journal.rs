@@ -6,7 +6,7 @@ use crate::batch::BatchItems;
 use crate::error::Error;
 use crate::ids::{JournalNumber, Seq};
 use crate::journal;
-use crate::log::{LogIdentity, LogKind, LogReader, Next, Position};
+use crate::log::{self, LogIdentity, LogKind, LogReader, Next, Position};
 use crate::memtable::{Memtable, Retention};
 use crate::state::Version;
 use std::sync::Arc;
@@ -113,6 +113,7 @@ impl Reading<'_> {
         let expected = LogIdentity {
             store: self.store,
             kind: LogKind::Journal,
+            format: log::PLAIN_FORMAT,
             number: number.get(),
         };
         let log = LogReader::open(Arc::clone(&file), name, LogKind::Journal)?;
@@ -158,6 +159,10 @@ impl Reading<'_> {
     /// Takes the changes of a record.
     fn record(&mut self, name: &str, payload: &[u8], at: Position) -> Result<(), Error> {
         let (first, changes, encoded) = journal::parts(payload)?;
+        let encoded = match journal::clock(changes, encoded) {
+            Some(_time) => &[],
+            None => encoded,
+        };
         let behind = first.get().saturating_add(u64::from(changes));
         let behind = Seq::new(behind);
         if first > self.seq.next() {

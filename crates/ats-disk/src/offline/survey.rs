@@ -7,6 +7,7 @@ use crate::fs::{Directory, File, FileSystem, Sharing};
 use crate::ids::{FileNumber, JournalNumber};
 use crate::journal;
 use crate::log::{LogIdentity, LogKind, LogReader, Next};
+use crate::lifetime;
 use crate::manifest::{self, Contents, Edit};
 use crate::operator_id::OperatorId;
 use crate::run_file::file_number;
@@ -212,6 +213,13 @@ impl Survey {
     pub fn operator(&self) -> Option<(&str, u32)> {
         let operator = self.operator.as_ref();
         operator.map(|(name, version)| (&name[..], *version))
+    }
+
+    /// Returns `true` if records [expire](crate::Options::lifetime): values begin with deadlines
+    /// then, which [`Lifetime::split`](crate::Lifetime::split) takes off.
+    #[must_use]
+    pub fn expires(&self) -> bool {
+        lifetime::is_marked(self.operator.as_ref())
     }
 
     /// Returns `true` if a file tells the merge operator, or that there is none.

@@ -67,22 +67,26 @@ impl Snapshot {
 
 impl Diff {
     fn new(first: &Snapshot, second: &Snapshot, key_range: KeyRange<'_>) -> Result<Self, Error> {
-        let (from, to) = match first
-            .pinned()
-            .read_point()
-            .cmp(&second.pinned().read_point())
-        {
+        let moment = |snapshot: &Snapshot| {
+            let pinned = snapshot.pinned();
+            (pinned.read_point(), pinned.moment())
+        };
+        let (from, to) = match moment(first).cmp(&moment(second)) {
             Ordering::Greater => (second, first),
             _ => (first, second),
         };
         let [earlier, later] = [from, to].map(|snapshot| snapshot.pinned().version());
         let (earlier, later) = (earlier?, later?);
         let seqs = [from, to].map(|snapshot| snapshot.pinned().read_point());
-        let (sources, deleted) = if seqs[0] == seqs[1] || key_range.is_empty() {
+        let (sources, mut deleted) = if seqs[0] == seqs[1] || key_range.is_empty() {
             (Vec::new(), RangeSet::new())
         } else {
             candidates([&*earlier, &*later], seqs, key_range)?
         };
+        // Any record of the earlier one may have expired since.
+        if from.pinned().moment() != to.pinned().moment() {
+            deleted.insert(key_range);
+        }
         Ok(Diff {
             snapshots: [first.clone(), second.clone()],
             cursor: MergeCursor::new(sources),

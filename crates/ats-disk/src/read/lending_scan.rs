@@ -217,7 +217,9 @@ impl LendingScan {
             Phase::OnMade => &self.value[..],
             Phase::OnEntry => self.cursor.only_entry().map_or(&[][..], |(_, value)| value),
         };
-        Ok(self.cursor.key().map(|key| (key, value)))
+        // The step has checked that it is alive.
+        let content = self.pinned.state().content(value, 0)?.unwrap_or_default();
+        Ok(self.cursor.key().map(|key| (key, content)))
     }
 
     /// Goes to the next key that has a value.
@@ -252,22 +254,25 @@ impl LendingScan {
                 }
                 continue;
             }
-            let operator = self.pinned.state().options.operator.as_deref();
+            let (state, moment) = (self.pinned.state(), self.pinned.moment());
+            let operator = state.options.operator.as_deref();
             let is_record = match self.cursor.only_entry() {
                 Some((Kind::Put, value)) => {
                     self.phase = Phase::OnEntry;
-                    !is_absent(operator, key, value)?
+                    !is_absent(operator, key, value)? && state.content(value, moment)?.is_some()
                 }
                 _ => {
                     self.phase = Phase::OnMade;
                     self.cursor.gather(operator, &mut self.chain);
-                    self.pinned.state().stats.on_read(self.chain.len());
-                    let value = self.chain.value(key, operator)?;
-                    if let Some(value) = &value {
-                        self.value.clear();
-                        self.value.extend_from_slice(value);
+                    state.stats.on_read(self.chain.len());
+                    match self.chain.value(key, operator)? {
+                        Some(value) if state.content(&value, moment)?.is_some() => {
+                            self.value.clear();
+                            self.value.extend_from_slice(&value);
+                            true
+                        }
+                        _ => false,
                     }
-                    value.is_some()
                 }
             };
             if is_record {
@@ -391,6 +396,10 @@ impl LendingScan {
     #[cold]
     fn add_gap(&mut self, is_end: bool) {
         let state = self.pinned.state();
+        // What has expired for this walk may be there for one of an earlier moment.
+        if state.lifetimes.is_some() {
+            return;
+        }
         if self.finding.is_none() {
             activate_gaps(state);
             self.finding = FindsGaps::begin(state, self.pinned.read_point());

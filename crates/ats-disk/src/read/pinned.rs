@@ -15,6 +15,8 @@ pub(crate) struct Pinned {
     /// The read point: the sequence number of the last change that is seen. It is in the list of
     /// snapshots until this is dropped.
     read_point: Seq,
+    /// The [moment](State::moment).
+    moment: u64,
     /// Nothing once the snapshot has ended.
     version: Mutex<Option<Arc<Version>>>,
     /// The time at which the snapshot was taken, in nanoseconds.
@@ -61,8 +63,11 @@ impl Pinned {
         // Loaded after the number was entered: all published writes are in this version or in one
         // of its memtables.
         let version = state.versions.current_arc();
+        // Asked for after that: see LIFETIME-2.
+        let moment = state.moment();
         let taken = nanos(state.file_system.now());
         Pinned {
+            moment,
             state,
             read_point,
             version: Mutex::new(Some(version)),
@@ -115,6 +120,10 @@ impl Pinned {
 
     pub(crate) fn read_point(&self) -> Seq {
         self.read_point
+    }
+
+    pub(crate) fn moment(&self) -> u64 {
+        self.moment
     }
 
     /// Returns the number of records, once it is known.

@@ -132,7 +132,7 @@ impl Snapshot {
         read: &mut dyn FnMut(&[u8]),
     ) -> Result<bool, Error> {
         let version = self.pinned.version()?;
-        let read_point = ReadPoint::At(self.pinned.read_point());
+        let read_point = ReadPoint::At(self.pinned.read_point(), self.pinned.moment());
         get_in(
             may_block,
             self.pinned.state(),

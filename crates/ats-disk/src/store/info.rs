@@ -74,6 +74,9 @@ pub struct Info {
     /// The number of times that the values of a key could not be merged when they were written, so
     /// that they are kept apart.
     pub refused_merges: u64,
+    /// Records that were found expired while they were written to a run; each once, unless a newer
+    /// one had replaced it.
+    pub expired: u64,
     /// The number of writes that were delayed.
     pub stalls: u64,
     /// The sum of the delays.
@@ -166,6 +169,7 @@ impl Info {
             compaction_written_bytes: load(&stats.compaction_written_bytes),
             debt: state.debt(),
             refused_merges: load(&stats.refused_merges),
+            expired: load(&stats.expired),
             stalls: load(&stats.stalls),
             stalled: Duration::from_nanos(load(&stats.stalled_ns)),
             longest_stall: Duration::from_nanos(load(&stats.longest_stall_ns)),

@@ -18,7 +18,8 @@ use crate::files::Files;
 use crate::fs::{Directory, Sharing};
 use crate::ids::{JournalNumber, Seq};
 use crate::journal::{self, Journal};
-use crate::log::{LogIdentity, LogKind, LogReader, Next, Position};
+use crate::lifetime::{self, Deadlines, Lifetimes};
+use crate::log::{self, LogIdentity, LogKind, LogReader, Next, Position};
 use crate::manifest::{self, Contents, Edit, Manifest, NewFile};
 use crate::memtable::{Memtable, Retention};
 use crate::operator_id::{self, OperatorId};
@@ -36,10 +37,14 @@ use std::sync::Arc;
 /// its own.
 pub(crate) fn open(
     directory: StoreDirectory,
-    options: Options,
+    mut options: Options,
     beside: &[(&str, &[u8])],
 ) -> Result<Engine, Error> {
     options.check()?;
+    let of_contents = options.operator.clone();
+    if options.lifetime.is_some() {
+        options.operator = Some(Arc::new(Deadlines::new(options.operator.take())));
+    }
     // The first guard of a process makes a call of the system that is quick only while there is one
     // thread.
     drop(ats_sync::pin());
@@ -58,6 +63,12 @@ pub(crate) fn open(
             (new_contents(creates, &names, operator.clone())?, 0)
         }
     };
+    if let Some(why) = find_other_lifetime(&contents, operator.as_ref()) {
+        return Err(Error::Option {
+            name: "lifetime",
+            why,
+        });
+    }
     if contents.operator != operator {
         return Err(Error::OtherOperator {
             stored: contents.operator,
@@ -74,10 +85,11 @@ pub(crate) fn open(
         first: contents.first_journal,
         replayed: Vec::new(),
         rest: Vec::new(),
+        clock: contents.clock,
     };
     replay.replay_all(&names)?;
     let (last_seq, sealed) = (replay.seq, std::mem::take(&mut replay.sealed));
-    let next_journal = replay.next_journal();
+    let (next_journal, clock) = (replay.next_journal(), replay.clock);
     let unneeded = find_unneeded(&names, &contents);
     let manifest = Manifest::new(Arc::clone(&directory.directory), contents, number);
     let is_left_whole = !is_new && replay.is_empty() && unneeded.is_empty();
@@ -93,8 +105,12 @@ pub(crate) fn open(
         sealed,
         runs: Vec::new(),
     };
+    let file_system = Arc::clone(&directory.file_system);
+    let lifetimes = options
+        .lifetime
+        .map(|of_store| Lifetimes::new(of_store, of_contents, file_system, clock));
     let write_state = WriteState::new(Journal::new(next_journal), last_seq);
-    let state = State::new(store, directory, options, version, write_state);
+    let state = State::new(store, directory, options, version, write_state, lifetimes);
     let state = Arc::new(state);
     let files = Files::new(Arc::clone(&state), manifest, cache);
     let metas = files.manifest.lock().contents().runs.clone();
@@ -122,6 +138,17 @@ pub(crate) fn open(
         }
     }
     Ok(engine)
+}
+
+/// Returns the reason why a store is not opened with these records: they expire and should not, or
+/// the other way round.
+fn find_other_lifetime(contents: &Contents, given: Option<&OperatorId>) -> Option<&'static str> {
+    let stored = lifetime::is_marked(contents.operator.as_ref());
+    match (stored, lifetime::is_marked(given)) {
+        (true, false) => Some("the records of the store expire"),
+        (false, true) => Some("the store was made without it"),
+        _ => None,
+    }
 }
 
 /// Makes the manifest durable, removes files that are not needed, and writes the replayed records
@@ -216,6 +243,8 @@ struct Replay<'a> {
     replayed: Vec<LogReader>,
     /// The numbers of those behind them.
     rest: Vec<JournalNumber>,
+    /// The latest time that was found.
+    clock: u64,
 }
 
 impl Replay<'_> {
@@ -289,6 +318,7 @@ impl Replay<'_> {
         let expected = LogIdentity {
             store: self.store,
             kind: LogKind::Journal,
+            format: log::PLAIN_FORMAT,
             number: number.get(),
         };
         let Some(reader) = LogReader::open(Arc::clone(&file), &name, LogKind::Journal)? else {
@@ -334,6 +364,10 @@ impl Replay<'_> {
                 } else {
                     Err(Error::corrupt("the journal has a gap"))
                 };
+            }
+            if let Some(clock) = journal::clock(changes, encoded) {
+                self.clock = self.clock.max(clock);
+                continue;
             }
             let mut seq = self.seq;
             for item in BatchItems::new(encoded) {

@@ -109,7 +109,7 @@ fn of_store(error: ats_store::Error) -> Error {
 }
 
 /// Returns the keys that changes are about.
-fn keys_of(changes: &[Change]) -> BTreeSet<Vec<u8>> {
+pub(crate) fn keys_of(changes: &[Change]) -> BTreeSet<Vec<u8>> {
     let mut all = BTreeSet::new();
     for change in changes {
         match change {

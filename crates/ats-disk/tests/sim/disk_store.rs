@@ -27,7 +27,7 @@ pub(crate) fn options(setup: &Setup, fs: &SimFs) -> Options {
         .background(false)
 }
 
-fn collect(mut scan: LendingScan) -> Result<Content, Error> {
+pub(crate) fn collect(mut scan: LendingScan) -> Result<Content, Error> {
     let mut content = Vec::new();
     while let Some((key, value)) = scan.next()? {
         content.push((key.to_vec(), value.to_vec()));

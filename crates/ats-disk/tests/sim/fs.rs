@@ -41,6 +41,8 @@ struct Machine {
     points: Option<Vec<Point>>,
     window: Window,
     clock: Duration,
+    /// The time of day, which is set only.
+    wall_clock: Duration,
 }
 
 /// A handle of the simulated machine, for one process on it.
@@ -75,6 +77,11 @@ impl SimFs {
 
     pub(crate) fn calls(&self) -> u64 {
         self.machine.lock().calls
+    }
+
+    /// Sets the time of day.
+    pub(crate) fn set_wall_clock(&self, time: Duration) {
+        self.machine.lock().wall_clock = time;
     }
 
     pub(crate) fn set_fault(&self, fault: Option<Fault>) {
@@ -389,6 +396,10 @@ impl FileSystem for SimFs {
 
     fn now(&self) -> Duration {
         self.machine.lock().clock
+    }
+
+    fn wall_clock(&self) -> Duration {
+        self.machine.lock().wall_clock
     }
 
     fn sleep(&self, time: Duration) {

@@ -72,6 +72,10 @@ impl FileSystem for Liar {
         self.fs.now()
     }
 
+    fn wall_clock(&self) -> Duration {
+        self.fs.wall_clock()
+    }
+
     fn sleep(&self, time: Duration) {
         self.fs.sleep(time);
     }

@@ -35,6 +35,7 @@ pub(crate) mod broken;
 pub(crate) mod content;
 pub(crate) mod disk;
 pub(crate) mod disk_store;
+pub(crate) mod expiring;
 pub(crate) mod explore;
 pub(crate) mod fault;
 pub(crate) mod fs;

@@ -38,6 +38,8 @@ pub(crate) struct HookedFs {
     hook: Arc<Hook>,
     /// The advance of the clock, in milliseconds.
     ahead_ms: AtomicU64,
+    /// The time of day, in milliseconds, if it is set.
+    wall_ms: AtomicU64,
 }
 
 impl HookedFs {
@@ -47,6 +49,7 @@ impl HookedFs {
         Arc::new(HookedFs {
             hook: Arc::new(hook),
             ahead_ms: AtomicU64::new(0),
+            wall_ms: AtomicU64::new(0),
         })
     }
 
@@ -54,6 +57,13 @@ impl HookedFs {
     pub(crate) fn pass(&self, time: Duration) {
         let time = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         self.ahead_ms.fetch_add(time, Ordering::Relaxed);
+    }
+}
+
+impl HookedFs {
+    /// Sets the time of day, which stands still then.
+    pub(crate) fn set_wall_clock(&self, ms: u64) {
+        self.wall_ms.store(ms, Ordering::Relaxed);
     }
 }
 
@@ -72,6 +82,13 @@ impl FileSystem for HookedFs {
 
     fn now(&self) -> Duration {
         RealFs.now() + Duration::from_millis(self.ahead_ms.load(Ordering::Relaxed))
+    }
+
+    fn wall_clock(&self) -> Duration {
+        match self.wall_ms.load(Ordering::Relaxed) {
+            0 => RealFs.wall_clock(),
+            ms => Duration::from_millis(ms),
+        }
     }
 
     fn sleep(&self, time: Duration) {

@@ -14,6 +14,7 @@ mod deletes;
 #[path = "../support/directory.rs"]
 mod directory;
 mod edge;
+mod expiring;
 mod gaps;
 mod golden;
 mod handles;

@@ -12,7 +12,7 @@ use ats::terms::salvage::{self, Evidence, merge_of_operator};
 use ats::terms::{Description, TableType};
 use ats_disk::fs::{RealFs, Sharing};
 use ats_disk::offline::{self, KeepOperands, Salvage, Salvaged, Survey, Temporary};
-use ats_disk::{Error, Options, StoreDirectory, one_of_several};
+use ats_disk::{Error, Lifetime, Options, StoreDirectory, one_of_several};
 use std::io::ErrorKind;
 use std::iter::once;
 use std::ops::ControlFlow;
@@ -236,7 +236,7 @@ fn find_description(
     let hinted_merge = hint.and_then(|hint| hint.merge.clone());
     let merge = hinted_merge.or(of_operator.map(|(merge, _)| merge));
     let merge = merge.unwrap_or_default();
-    let mut evidence = Evidence::new(merge.clone());
+    let mut evidence = Evidence::new(merge.clone(), survey.expires());
     let mut salvage = Salvage::new(survey)?;
     while let Some(record) = salvage.next()? {
         if merge.is_empty() && !record.operands.is_empty() {
@@ -245,6 +245,7 @@ fn find_description(
             return Err(Failure::new(KnownAtom::Damaged, text));
         }
         for value in record.value.iter().chain(&record.operands) {
+            // The objects of a bag do not expire.
             match one_of_several(&record.key, value) {
                 Some((key, object)) => evidence.meet_alone(key, object),
                 None => evidence.meet(&record.key, value),
@@ -281,6 +282,7 @@ fn find_description(
             zeros: crate::otp_release::zeros(),
             merge,
             format: Vec::new(),
+            lifetime: survey.expires().then_some(Lifetime::Forever),
             has_shared: hint.table_type.is_bag(),
         }),
         _ => {

@@ -80,7 +80,7 @@ fn insert_if_for<'e>(
 ) -> Result<bool, NoReply> {
     let lifetime = lifetime_of(lifetime)?;
     with_writable(env, table, |shared, _| {
-        if shared.table.limits().is_none() {
+        if !shared.table.expires() {
             return Err(Error::NoTtl.into());
         }
         insert_all(shared, objects, existing, Some(lifetime))

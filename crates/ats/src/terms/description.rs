@@ -6,18 +6,22 @@
 //!
 //! ```text
 //!   "ats table" 0a | version, 4 | type, 1 | zeros, 1 | key position, 8 | length, 4 | merge
-//!   | length, 4 | format | checksum, 8
+//!   | length, 4 | format | lifetime, 6 | checksum, 8
 //! ```
 //!
 //! Numbers have their least significant byte first. The checksum is the XXH3 of all bytes before
 //! it.
 //!
-//! This is version 2, for bags and tables with a format. The top bit of the type says that keys of
+//! This is version 3, for tables whose objects expire: it ends with the
+//! [lifetime](ats_store::lifetime) of objects that are written without one of their own.
+//!
+//! Version 2 has no lifetime. It is for bags and tables with a format. The top bit of the type says that keys of
 //! a bag may still have all their objects in one record. Other tables are written as version 1,
 //! which has no format and which older releases read; they refuse version 2. In bags of version 1,
 //! each key has all its objects in one record.
 
 use crate::terms::table::TableType;
+use ats_store::Lifetime;
 use ats_term::{Zeros, etf};
 use std::fmt;
 use xxhash_rust::xxh3::xxh3_64;
@@ -39,6 +43,9 @@ pub struct Description {
     pub format: Vec<u8>,
     /// `true` if keys of a bag may have all their objects in one record of the store.
     pub has_shared: bool,
+    /// The lifetime of objects that are written without one of their own, if objects expire:
+    /// [`Lifetime::For`] or [`Lifetime::Forever`].
+    pub lifetime: Option<Lifetime>,
 }
 
 /// Formats a description, for example as `set, keypos 1, merge sum`.
@@ -53,8 +60,14 @@ impl fmt::Display for Description {
         if let Some(merge) = self.merge_text() {
             write!(f, ", merge {merge}")?;
         }
-        let format = self.format_text();
-        format.map_or(Ok(()), |format| write!(f, ", format {format}"))
+        if let Some(format) = self.format_text() {
+            write!(f, ", format {format}")?;
+        }
+        match self.lifetime {
+            None => Ok(()),
+            Some(Lifetime::For(time)) => write!(f, ", ttl {}", time.as_millis()),
+            Some(_) => f.write_str(", ttl infinity"),
+        }
     }
 }
 
@@ -83,7 +96,9 @@ impl std::error::Error for NoDescription {}
 
 const MAGIC: &[u8; 10] = b"ats table\n";
 /// The latest version.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
+/// The version of bags, and of tables with a format.
+const FORMAT_VERSION: u32 = 2;
 /// The version of tables that are not bags and have no format.
 const PLAIN_VERSION: u32 = 1;
 /// The bit of the type that is set if keys may have all their objects in one record.
@@ -132,7 +147,8 @@ impl Description {
     }
 
     /// Returns `true` if tables with these two descriptions can have the same records. Records say
-    /// nothing about the format, and not for all keys how their objects are stored.
+    /// nothing about the format, not for all keys how their objects are stored, and nothing about
+    /// the lifetime of others.
     #[must_use]
     pub fn has_records_of(&self, other: &Self) -> bool {
         let (format, has_shared) = (self.format.clone(), self.has_shared);
@@ -140,6 +156,7 @@ impl Description {
             == Description {
                 format,
                 has_shared,
+                lifetime: self.lifetime.filter(|_| other.lifetime.is_some()),
                 ..other.clone()
             }
     }
@@ -154,10 +171,12 @@ impl Description {
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
-        let version = if self.format.is_empty() && !self.table_type.is_bag() {
+        let version = if self.lifetime.is_some() {
+            VERSION
+        } else if self.format.is_empty() && !self.table_type.is_bag() {
             PLAIN_VERSION
         } else {
-            VERSION
+            FORMAT_VERSION
         };
         bytes.extend_from_slice(&version.to_le_bytes());
         let shared = if self.has_shared { SHARED } else { 0 };
@@ -169,6 +188,9 @@ impl Description {
         if version > PLAIN_VERSION {
             bytes.extend_from_slice(&(self.format.len() as u32).to_le_bytes());
             bytes.extend_from_slice(&self.format);
+        }
+        if let Some(lifetime) = self.lifetime {
+            bytes.extend_from_slice(&lifetime.to_bytes());
         }
         bytes.extend_from_slice(&xxh3_64(&bytes).to_le_bytes());
         bytes
@@ -188,7 +210,7 @@ impl Description {
         }
         let (version, rest) = rest.split_first_chunk().ok_or(NoDescription::Damaged)?;
         match u32::from_le_bytes(*version) {
-            version @ (PLAIN_VERSION | VERSION) => {
+            version @ (PLAIN_VERSION..=VERSION) => {
                 Self::parts(version, rest).ok_or(NoDescription::Damaged)
             }
             version => Err(NoDescription::Newer(version)),
@@ -204,6 +226,12 @@ impl Description {
             PLAIN_VERSION => (&[][..], rest),
             _ => split_bytes(rest)?,
         };
+        let (lifetime, rest) = match version {
+            VERSION => Lifetime::split(rest).map(|(lifetime, rest)| (Some(lifetime), rest))?,
+            _ => (None, rest),
+        };
+        let is_of_table = matches!(lifetime, None | Some(Lifetime::For(_) | Lifetime::Forever));
+        is_of_table.then_some(())?;
         let key_position = usize::try_from(u64::from_le_bytes(*key_position)).ok()?;
         (rest.len() == CHECKSUM_BYTES && key_position > 0).then_some(())?;
         let (number, shared) = match version {
@@ -218,6 +246,7 @@ impl Description {
             merge: merge.to_vec(),
             format: format.to_vec(),
             has_shared: shared && table_type.is_bag(),
+            lifetime,
         })
     }
 }
@@ -225,6 +254,11 @@ impl Description {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
+
+    fn minute() -> Lifetime {
+        Lifetime::For(Duration::from_secs(60))
+    }
 
     fn some() -> Description {
         Description {
@@ -234,6 +268,7 @@ mod tests {
             merge: vec![131, 106],
             format: Vec::new(),
             has_shared: false,
+            lifetime: None,
         }
     }
 
@@ -243,15 +278,18 @@ mod tests {
             for zeros in ZEROS {
                 for merge in [vec![], vec![131, 106]] {
                     for format in [vec![], vec![131, 97, 1]] {
-                        let description = Description {
-                            table_type,
-                            zeros,
-                            merge: merge.clone(),
-                            format,
-                            ..some()
-                        };
-                        let read = Description::decode(&description.encode());
-                        assert_eq!(read, Ok(description));
+                        for lifetime in [None, Some(Lifetime::Forever), Some(minute())] {
+                            let description = Description {
+                                table_type,
+                                zeros,
+                                merge: merge.clone(),
+                                format: format.clone(),
+                                lifetime,
+                                ..some()
+                            };
+                            let read = Description::decode(&description.encode());
+                            assert_eq!(read, Ok(description));
+                        }
                     }
                 }
             }
@@ -261,7 +299,13 @@ mod tests {
     #[test]
     fn damaged_descriptions_are_refused() {
         for format in [vec![], vec![131, 106]] {
-            spoil(&Description { format, ..some() });
+            for lifetime in [None, Some(minute())] {
+                spoil(&Description {
+                    format: format.clone(),
+                    lifetime,
+                    ..some()
+                });
+            }
         }
     }
 
@@ -311,6 +355,10 @@ mod tests {
             format: vec![131, 97, 1],
             ..set.clone()
         };
+        let expiring = Description {
+            lifetime: Some(minute()),
+            ..set.clone()
+        };
         for (description, said) in [
             (
                 &set,
@@ -323,6 +371,10 @@ mod tests {
             (
                 &with_format,
                 "617473207461626c650a020000000001030000000000000002000000836a03000000836101",
+            ),
+            (
+                &expiring,
+                "617473207461626c650a030000000001030000000000000002000000836a0000000060ea00000040",
             ),
         ] {
             assert_eq!(hex(description), said);

@@ -15,8 +15,10 @@
 
 use crate::terms::value::{Rec, Values, note_cell};
 use ats_mem::{Change, RecordBox};
+use ats_store::Lifetime;
 use ats_sync::count::atomic::Ordering;
 use ats_term::image::{Host, note_bits, note_word};
+use std::time::Duration;
 
 const TIME_BITS: u32 = 40;
 const FIXED: usize = 1 << TIME_BITS;
@@ -146,6 +148,17 @@ impl Dating {
             Dating::Kept => 1,
             Dating::After(time) => (time.min(NEVER) as usize) << 2 | 2,
         })
+    }
+}
+
+impl From<Dating> for Lifetime {
+    fn from(dating: Dating) -> Self {
+        match dating {
+            Dating::OfTable => Lifetime::OfStore,
+            Dating::Kept => Lifetime::Kept,
+            Dating::After(NEVER) => Lifetime::Forever,
+            Dating::After(time) => Lifetime::For(Duration::from_millis(time)),
+        }
     }
 }
 

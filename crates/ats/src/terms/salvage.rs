@@ -6,7 +6,8 @@ use crate::terms::merge_text;
 use crate::terms::store::object_merge::ObjectMerge;
 use crate::terms::store::program_merge::{self, ProgramMerge};
 use crate::terms::table::TableType;
-use ats_store::MergeOperator;
+use ats_store::lifetime::{mark_operator, unmark_operator};
+use ats_store::{Lifetime, MergeOperator};
 use ats_term::exact::{self, exact_key};
 use ats_term::order::order_key_within;
 use ats_term::{Term, Zeros, etf};
@@ -20,9 +21,14 @@ pub fn parse_merge(text: &str) -> Option<Vec<u8>> {
 }
 
 /// Returns the merge of a table whose store has a merge operator of this name and version, and the
-/// position of the key, from 1, if the name contains it. `None` if tables have no such operator.
+/// position of the key, from 1, if the name contains it. `None` if tables have no such operator. The
+/// merge is empty if the name says only that objects expire, as those of other stores may do, too.
 #[must_use]
 pub fn merge_of_operator(name: &str, version: u32) -> Option<(Vec<u8>, Option<usize>)> {
+    let name = unmark_operator(name).unwrap_or(name);
+    if name.is_empty() {
+        return Some((Vec::new(), None));
+    }
     if let Some(program) = name.strip_prefix(program_merge::PREFIX) {
         let program = if program.starts_with('{') {
             merge_text::parse(program)?
@@ -48,15 +54,26 @@ fn keep_if_known(merge: Vec<u8>) -> Option<Vec<u8>> {
         merge,
         has_shared: false,
         format: Vec::new(),
+        lifetime: None,
     };
     operator(&description)?;
     Some(description.merge)
 }
 
-/// Returns the name and the version of the merge operator of a table with this description. `None`
-/// if the table has no operator, or if this version does not know its merge.
+/// Returns the name and the version of the merge operator of the store of a table with this
+/// description. `None` if it has no operator, or if this version does not know its merge.
 #[must_use]
 pub fn operator(description: &Description) -> Option<(String, u32)> {
+    let of_merge = operator_of_merge(description);
+    if description.lifetime.is_none() || (of_merge.is_none() && !description.merge.is_empty()) {
+        return of_merge;
+    }
+    let name = of_merge.as_ref().map(|(name, _)| &name[..]);
+    let version = of_merge.as_ref().map_or(1, |(_, version)| *version);
+    Some((mark_operator(name), version))
+}
+
+fn operator_of_merge(description: &Description) -> Option<(String, u32)> {
     if let Some(merge) = ProgramMerge::of(description) {
         return Some((merge.name().to_owned(), merge.version()));
     }
@@ -71,6 +88,8 @@ pub fn operator(description: &Description) -> Option<(String, u32)> {
 #[derive(Default)]
 pub struct Evidence {
     merge: Vec<u8>,
+    /// The lifetime of the possible tables.
+    lifetime: Option<Lifetime>,
     possible: Vec<Description>,
     /// Key and object of the last record that holds one of several objects.
     last: (Vec<u8>, Vec<u8>),
@@ -93,11 +112,13 @@ const ALONE: [TableType; 4] = [
 
 impl Evidence {
     /// Returns evidence without records about a table with this merge, which is empty if values are
-    /// not merged.
+    /// not merged. `expires` tells if objects expire; then values begin with deadlines, and nothing
+    /// tells the time of the table: infinity is a guess.
     #[must_use]
-    pub fn new(merge: Vec<u8>) -> Self {
+    pub fn new(merge: Vec<u8>, expires: bool) -> Self {
         Evidence {
             merge,
+            lifetime: expires.then_some(Lifetime::Forever),
             ..Evidence::default()
         }
     }
@@ -113,6 +134,11 @@ impl Evidence {
     /// says nothing if its key cannot be encoded again, for example because it contains a pid of a
     /// node that has ended.
     pub fn meet(&mut self, key: &[u8], value: &[u8]) {
+        let value = match (self.lifetime, Lifetime::split(value)) {
+            (None, _) => value,
+            (Some(_), Some((_, content))) => content,
+            (Some(_), None) => return,
+        };
         if let Some(objects) = objects(value) {
             self.meet_objects(key, &objects, &WHOLE);
         }
@@ -152,7 +178,8 @@ impl Evidence {
     /// Returns all tables that can contain these objects, for any keys.
     fn candidates(&self, objects: &[(&[u8], Term)], types: &[TableType]) -> Vec<Description> {
         let types = types.iter().copied();
-        let types = types.filter(|one| self.merge.is_empty() || !one.is_bag());
+        let has_bags = self.merge.is_empty() && self.lifetime.is_none();
+        let types = types.filter(|one| has_bags || !one.is_bag());
         let types: Vec<_> = types.collect();
         let arities = objects.iter().filter_map(|(_, object)| object.as_tuple());
         let positions = 1..=arities.map(<[Term]>::len).min().unwrap_or(0);
@@ -170,6 +197,7 @@ impl Evidence {
             merge: self.merge.clone(),
             has_shared: false,
             format: Vec::new(),
+            lifetime: self.lifetime,
         });
         tables.collect()
     }
@@ -240,6 +268,7 @@ mod tests {
             merge: Vec::new(),
             has_shared: false,
             format: Vec::new(),
+            lifetime: None,
         }
     }
 
@@ -290,6 +319,18 @@ mod tests {
             evidence_left(&table(DuplicateBag, 2), &same),
             at(&[DuplicateBag])
         );
+    }
+
+    #[test]
+    fn records_that_expire_tell_the_table() {
+        let mut evidence = Evidence::new(Vec::new(), true);
+        let value = Lifetime::Forever.before(&value(&[Term::from(("a", 7))]));
+        evidence.meet(&key_bytes(&table(TableType::Set, 2), &Term::from(7)), &value);
+        let possible = evidence.possible();
+        assert!(possible.iter().all(|one| one.lifetime.is_some()));
+        assert_eq!(possible[0].table_type, TableType::Set);
+        evidence.meet(b"k", b"short");
+        assert!(!evidence.possible().is_empty());
     }
 
     #[test]
@@ -355,6 +396,16 @@ mod tests {
         assert_eq!(merge_of_operator(store.name(), 1), None);
         for name in ["append", "ats.sum of element 1", "ats.add of element 2"] {
             assert_eq!(merge_of_operator(name, 1), None, "{name}");
+        }
+        for merge in [Vec::new(), parse_merge("sum").expect("a merge")] {
+            let table = Description {
+                merge: merge.clone(),
+                lifetime: Some(Lifetime::Forever),
+                ..table(TableType::Set, 3)
+            };
+            let (name, version) = operator(&table).expect("an operator");
+            let (told, _) = merge_of_operator(&name, version).expect("of a table");
+            assert_eq!(told, merge, "{name}");
         }
         assert_eq!(parse_merge("add"), None);
     }

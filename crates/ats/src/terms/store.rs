@@ -623,7 +623,10 @@ impl<H: Host> Store<H> {
 
     /// Returns the number of records that have expired and were removed.
     pub(crate) fn expired(&self) -> u64 {
-        if_limited!(self, limited => limited.expired(), 0)
+        match &self.records {
+            Records::Bytes(records) => records.expired(),
+            _ => if_limited!(self, limited => limited.expired(), 0),
+        }
     }
 
     /// Returns about how many reads by a key have found objects, and how many have found none.
@@ -639,6 +642,9 @@ impl<H: Host> Store<H> {
         key: &[u8],
         guard: &Guard,
     ) -> Result<Option<(TimeLeft, bool)>, Error> {
+        if let Records::Bytes(records) = &self.records {
+            return Ok(records.time_left(key)?.map(|left| (left, true)));
+        }
         let record = match &self.records {
             Records::OrderedLimited(limited) => limited.records().get(key, guard)?,
             Records::HashLimited(limited) => limited.records().get(key, guard)?,
@@ -655,6 +661,9 @@ impl<H: Host> Store<H> {
     /// # Errors
     /// [`Error::NoTtl`] if objects of the store do not expire.
     pub(crate) fn touch(&self, key: &[u8], dating: Dating, guard: &Guard) -> Result<bool, Error> {
+        if let Records::Bytes(records) = &self.records {
+            return records.touch(key, dating);
+        }
         if_limited!(self, limited => limited.touch(key, dating, guard), Err(Error::NoTtl))
     }
 

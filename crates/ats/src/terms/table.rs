@@ -103,6 +103,9 @@ impl<H: Host> Table<H> {
     /// [`ObjectIdentity`](crate::terms::ObjectIdentity). An identifier of a resource of the host in
     /// the external term format does not keep the resource alive.
     ///
+    /// Objects [expire](Table::expiring) if the records of the store [do](ats_store::Expires). Each
+    /// key has one deadline; such a store must not have [`Bags`](ats_store::Bags).
+    ///
     /// ```
     /// use ats::terms::{BTreeStore, Table, TableType, TermCodec, TermHost, Workspace, Zeros};
     /// use ats_term::Term;
@@ -141,6 +144,7 @@ impl<H: Host> Table<H> {
     fn on(records: Records<H>, table_type: TableType, key_position: usize, zeros: Zeros) -> Self {
         let key_index = key_position.checked_sub(1).expect("positions begin at 1");
         let has_byte_store = matches!(records, Records::Bytes(_));
+        let expires = matches!(&records, Records::Bytes(records) if records.expires());
         let exact = exact::Options {
             zeros,
             // Keys in a store of bytes must mean the same in every process.
@@ -156,7 +160,7 @@ impl<H: Host> Table<H> {
             zeros,
             compressed: false,
             has_byte_store,
-            expires: false,
+            expires,
             cells_gate: Gate::new(),
             overwrites: Likelihood::new(),
             refusals: Likelihood::new(),
@@ -263,7 +267,13 @@ impl<H: Host> Table<H> {
         Ok(self)
     }
 
-    /// Returns the limits of the table; `None` if it has none.
+    /// Returns `true` if objects can have a deadline: if the table is [expiring](Table::expiring),
+    /// or its [store of bytes](Table::on_store) is.
+    pub fn expires(&self) -> bool {
+        self.expires
+    }
+
+    /// Returns the limits of a table in memory; `None` if it has none.
     pub fn limits(&self) -> Option<Limits> {
         self.store(&ats_sync::pin()).limits()
     }
@@ -275,7 +285,7 @@ impl<H: Host> Table<H> {
     }
 
     /// Returns the number of keys whose objects have expired and were removed, since the table was
-    /// made or cleared.
+    /// made or cleared; on a [store of bytes](Table::on_store), since that was opened.
     pub fn expired(&self) -> u64 {
         self.store(&ats_sync::pin()).expired()
     }

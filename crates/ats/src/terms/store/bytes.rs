@@ -9,17 +9,23 @@
 //! behaves like one in memory, at the price of a copy for each record that is read. Counters do not
 //! change in place. Each change of a key of a bag writes all its objects, unless the store [changes
 //! single objects](Bags).
+//!
+//! In a store whose records [expire](Expires), a new value begins with the lifetime that the record
+//! brings in its [`Dating`].
 
 use super::records::{Decide, TableRecords, Visit, Walked};
 use crate::terms::error::Error;
 use crate::terms::lookup_result::LookupResult;
+use crate::terms::note::Dating;
+use crate::terms::store::limited::TimeLeft;
 use crate::terms::store::codec::{CORRUPT, Codec, least_bytes, objects, write_object};
 use crate::terms::unpack::UnpackBuffer;
 use crate::terms::value::{Rec, Values, record};
 use ats_mem::read_points::Query;
 use ats_mem::{BatchPlan, NoSuchKey, RecordBox, Skipped, Walk};
 use ats_store::{
-    Bags, Change, Direction, End, KeyRange, MayBlock, Store, StoreHandle, WalkFrom, successor,
+    Bags, Change, Direction, End, Expires, KeyRange, Lifetime, MayBlock, Store, StoreHandle,
+    WalkFrom, successor,
 };
 use ats_sync::Guard;
 use ats_term::image::{Built, Host, Object, ObjectListBuilder};
@@ -114,6 +120,39 @@ impl<H: Host> ByteStore<H> {
             .scan(self.may_block(), key_range, direction, visit)?)
     }
 
+    /// Returns `true` if records expire.
+    pub(crate) fn expires(&self) -> bool {
+        self.store().expires().is_some()
+    }
+
+    /// Returns the number of expired records that the store has removed since it was opened.
+    pub(crate) fn expired(&self) -> u64 {
+        self.store().expires().map_or(0, Expires::expired)
+    }
+
+    /// Returns the time that is left to the objects of a key; `None` if there are none.
+    pub(crate) fn time_left(&self, key: &[u8]) -> Result<Option<TimeLeft>, Error> {
+        let may_block = self.may_block();
+        let left = match self.store().expires() {
+            Some(expires) => expires.time_left(may_block, key)?,
+            None if self.store().get(may_block, key, &mut |_| {})? => Some(Lifetime::Forever),
+            None => None,
+        };
+        Ok(left.map(|left| match left {
+            Lifetime::For(time) => TimeLeft::Time(time),
+            _ => TimeLeft::Forever,
+        }))
+    }
+
+    /// Sets the deadline of the objects of a key. Returns `true` if there are some.
+    ///
+    /// # Errors
+    /// [`Error::NoTtl`] if objects of the store do not expire.
+    pub(crate) fn touch(&self, key: &[u8], dating: Dating) -> Result<bool, Error> {
+        let expires = self.store().expires().ok_or(Error::NoTtl)?;
+        Ok(expires.set_lifetime(self.may_block(), key, dating.into())?)
+    }
+
     /// Returns a bound that divides the records of a range.
     pub(crate) fn median_bytes(&self, key_range: KeyRange<'_>) -> Result<Option<Vec<u8>>, Error> {
         Ok(self.store().median(self.may_block(), key_range)?)
@@ -205,7 +244,14 @@ impl<H: Host> ByteStore<H> {
         change: Change<RecordBox<Values<H>>>,
     ) -> Result<Change<Vec<u8>>, Error> {
         Ok(match change {
-            Change::Put(record) => Change::Put(self.value(&record)?),
+            Change::Put(record) => {
+                let mut value = self.value(&record)?;
+                if self.store().expires().is_some() {
+                    let dating = Dating::of(&record).unwrap_or(Dating::Kept);
+                    Lifetime::from(dating).put_before(&mut value);
+                }
+                Change::Put(value)
+            }
             Change::Remove => {
                 let mut fixation = self.fixation();
                 if fixation.fixed {

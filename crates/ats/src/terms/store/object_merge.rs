@@ -221,6 +221,7 @@ mod tests {
             merge: etf::encode(&atom(name)).expect("an atom"),
             has_shared: false,
             format: Vec::new(),
+            lifetime: None,
         };
         ObjectMerge::of(&description).expect("the name of a merge")
     }

@@ -463,6 +463,7 @@ mod tests {
             merge: etf::encode(merge).expect("a short term"),
             has_shared: false,
             format: Vec::new(),
+            lifetime: None,
         })
     }
 
