@@ -31,7 +31,7 @@
 -export([disk_snapshot/2]).
 -export([disk_lookup/2, disk_chunk/3, disk_step/3, disk_skip/5, disk_key/2, disk_median/3]).
 -export([disk_size/1]).
--export([disk_kind/1, disk_stats/1, disk_format/1]).
+-export([disk_kind/1, disk_stats/1, disk_format/1, disk_ttl/1]).
 -export([disk_memory/0, disk_set_memory/1]).
 -export([disk_try/3, disk_write/2, disk_delete/2, disk_delete_unread/2]).
 -export([disk_flush/1, disk_compact/1, disk_checkpoint/3]).
@@ -63,7 +63,7 @@
 -nifs([disk_snapshot/2]).
 -nifs([disk_lookup/2, disk_chunk/3, disk_step/3, disk_skip/5, disk_key/2, disk_median/3]).
 -nifs([disk_size/1]).
--nifs([disk_kind/1, disk_stats/1, disk_format/1]).
+-nifs([disk_kind/1, disk_stats/1, disk_format/1, disk_ttl/1]).
 -nifs([disk_memory/0, disk_set_memory/1]).
 -nifs([disk_try/3, disk_write/2, disk_delete/2, disk_delete_unread/2]).
 -nifs([disk_flush/1, disk_compact/1, disk_checkpoint/3]).
@@ -129,6 +129,7 @@
           keypos := default | pos_integer(),
           merge := default | binary(),
           formats := default | binary(),
+          ttl := default | infinity | (Milliseconds :: pos_integer()),
           durability := sync | system | {interval, Milliseconds :: pos_integer()},
           block_size := default | pos_integer(),
           memory := default | pos_integer(),
@@ -759,6 +760,10 @@ disk_median(_Snapshot, _Low, _High) -> ?NOT_LOADED.
 %% Returns the formats of keys and values of the program, in the external term format.
 -spec disk_format(ats:tid()) -> binary() | none.
 disk_format(_Table) -> ?NOT_LOADED.
+
+%% Returns the time after which objects expire, or `false' if none does.
+-spec disk_ttl(ats:tid()) -> false | infinity | pos_integer().
+disk_ttl(_Table) -> ?NOT_LOADED.
 
 %% Returns the number of objects. O(objects), unless it was counted before.
 -spec disk_size(ats:tid()) -> non_neg_integer().

@@ -17,7 +17,8 @@
       | {needs_repair, file:filename_all()}
       | {in_use, file:filename_all()}
       | {within_table, file:filename_all()}
-      | {type_mismatch | keypos_mismatch | merge_mismatch | format_mismatch, file:filename_all()}
+      | {type_mismatch | keypos_mismatch | merge_mismatch | format_mismatch | ttl_mismatch,
+         file:filename_all()}
       | {access_mode, file:filename_all()}
       | {read_only, file:filename_all(), Why :: unicode:chardata()}
       | {continuation_expired, file:filename_all()}
@@ -40,6 +41,8 @@ of_call({error, reason, Reason}, _Directory) ->
     {error, Reason};
 of_call({error, merge, _Text}, _Directory) ->
     {error, {unsupported, merge}};
+of_call({error, ttl, _Text}, _Directory) ->
+    {error, {unsupported, ttl}};
 of_call({error, Cause, Text}, Directory) ->
     {error, reason(Cause, Directory, Text)}.
 
@@ -75,7 +78,7 @@ text(_) -> <<"the table cannot do this">>.
 reason(access, Directory, _Text) -> {access_mode, Directory};
 reason(Mismatch, Directory, _Text)
   when Mismatch =:= type_mismatch; Mismatch =:= keypos_mismatch; Mismatch =:= merge_mismatch;
-       Mismatch =:= format_mismatch;
+       Mismatch =:= format_mismatch; Mismatch =:= ttl_mismatch;
        Mismatch =:= not_a_dats_table; Mismatch =:= in_use; Mismatch =:= within_table;
        Mismatch =:= merge_failed ->
     {Mismatch, Directory};
@@ -115,6 +118,8 @@ format({merge_mismatch, Directory}) ->
 format({format_mismatch, Directory}) ->
     io_lib:format("~ts: the table was made with another format, or another version of it",
                   [Directory]);
+format({ttl_mismatch, Directory}) ->
+    io_lib:format("~ts: the table was made without the option ttl", [Directory]);
 format({format_failed, Directory, Failure}) ->
     io_lib:format("~ts: what was written cannot be decoded: ~ts",
                   [Directory, ats_merge:format_failure(Failure)]);
@@ -157,6 +162,11 @@ format({fixed_table, Name}) ->
     io_lib:format("~tp: a table is not replaced while it is fixed", [Name]);
 format(not_owner) ->
     "the process has not opened the table";
+format({unsupported, {ttl, {idle, _}}}) ->
+    "objects on disk do not expire because they were not read, since reads write nothing: {ttl, "
+    "Milliseconds} counts from the last write";
+format({unsupported, ttl}) ->
+    "objects on disk do not expire in bags, nor where a module merges them";
 format({unsupported, Option}) ->
     io_lib:format("dats does not have the option ~tp", [Option]);
 format(Other) ->

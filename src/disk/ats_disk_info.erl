@@ -93,6 +93,10 @@ item(snapshots, Name, _Options) ->
         ats_nif:held_disk_snapshots(ats_disk_tables:find(Name)),
     #{number => Number, oldest => Oldest, memory => Memory, file_size => FileBytes,
       evicted => Evicted};
+item(ttl, _Name, #{ttl := Ttl}) ->
+    Ttl;
+item(expired, Name, _Options) ->
+    maps:get(expired, stats(Name));
 item(users, Name, _Options) ->
     Times = ats_disk_tables:users(Name),
     lists:append([lists:duplicate(N, Pid) || {Pid, N} <- Times]);

@@ -26,6 +26,7 @@
           keypos := default | pos_integer(),
           merge := default | term(),
           formats := default | ats_format:formats(),
+          ttl := default | false | infinity | pos_integer(),
           durability := sync | system | {interval, pos_integer()},
           auto_save := infinity | non_neg_integer(),
           block_size := default | pos_integer(),
@@ -36,9 +37,12 @@
           max_memory_entries := default | pos_integer(),
           max_selects := default | pos_integer()}.
 %% `file' is the directory as the user spells it, which answers name. The type and the position of
-%% the key are `default' if the table is opened as it was made.
+%% the key are `default' if the table is opened as it was made, and so is the time after which
+%% objects expire, which is `false' in an open table whose objects do not.
 
 -define(MAX_SMALL_INTEGER, ((1 bsl 59) - 1)).
+%% The longest time of an object, as in memory: 34 years.
+-define(MAX_TTL, ((1 bsl 40) - 2)).
 %% Bounds of the block size. Below, every record would be a block; above, each read of a key would
 %% be long.
 -define(BLOCK_SIZES, 64, 16#1000000).
@@ -110,6 +114,7 @@ defaults() ->
       keypos => default,
       merge => default,
       formats => default,
+      ttl => default,
       durability => {interval, ?INTERVAL},
       auto_save => ?INTERVAL,
       block_size => default,
@@ -176,6 +181,12 @@ option({auto_save, infinity}, Read) ->
     Read#{durability := system, auto_save := infinity};
 option({auto_save, Ms}, Read) when is_integer(Ms), Ms >= 0, Ms =< ?MAX_SMALL_INTEGER ->
     Read#{durability := {interval, max(Ms, 1)}, auto_save := Ms};
+option({ttl, Ttl}, Read)
+  when Ttl =:= infinity; is_integer(Ttl), Ttl > 0, Ttl =< ?MAX_TTL ->
+    Read#{ttl := Ttl};
+%% Reads would have to write.
+option({ttl, {idle, Ms}}, _Read) when is_integer(Ms), Ms > 0, Ms =< ?MAX_TTL ->
+    {error, {unsupported, {ttl, {idle, Ms}}}};
 option({block_size, Bytes}, Read) when is_integer(Bytes) ->
     within(Bytes, ?BLOCK_SIZES, block_size, Read);
 option({memory, Bytes}, Read) when is_integer(Bytes) ->
@@ -332,8 +343,8 @@ repair_hint(#{type := Type, keypos := KeyPos, merge := Merge}) -> {Type, KeyPos,
 -spec native(parsed()) -> {binary(), ats_nif:disk_options()}.
 native(#{directory := Directory, merge := Merge, formats := Formats,
          max_memory_entries := MemtableKeys} = Parsed) ->
-    Same = maps:with([create, temporary, access, type, keypos, durability, block_size, memory,
-                      continuation_age, snapshot_memory, compressed], Parsed),
+    Same = maps:with([create, temporary, access, type, keypos, ttl, durability, block_size,
+                      memory, continuation_age, snapshot_memory, compressed], Parsed),
     {native_name(Directory),
      Same#{merge => merge(Merge), formats => formats(Formats), memtable_keys => MemtableKeys}}.
 
@@ -395,7 +406,7 @@ fits(Asked, Opened) ->
     Same = fun(Item) -> maps:get(Item, Asked) =:= maps:get(Item, Opened) end,
     SameIfGiven = fun(Item) -> maps:get(Item, Asked) =:= default orelse Same(Item) end,
     lists:all(Same, [directory, access])
-        andalso lists:all(SameIfGiven, [type, keypos, merge, formats]).
+        andalso lists:all(SameIfGiven, [type, keypos, merge, formats, ttl]).
 
 %% @doc Returns the type and the position of the key of the table in a directory.
 -spec describe(term()) ->

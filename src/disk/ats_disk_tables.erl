@@ -379,7 +379,7 @@ outcome(Crash) -> {error, crash, Crash}.
 -spec end_work(work(), term(), #state{}) -> #state{}.
 end_work({opening, Name, {open, From, Asked}, _Closed}, {{ok, Id}, Place}, State) ->
     {Type, KeyPos, _Fixed} = ats_nif:disk_kind(Id),
-    Options = Asked#{type := Type, keypos := KeyPos},
+    Options = Asked#{type := Type, keypos := KeyPos, ttl := ats_nif:disk_ttl(Id)},
     true = ets:insert(?NAMES, {Name, Id, Options}),
     ok = ats_merge_background:watch(Id),
     {Waiting, Rest} = take_waiting(Name, State),

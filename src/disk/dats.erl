@@ -47,13 +47,14 @@
 %% Writing
 -export([insert/2, insert_new/2, delete/2, delete_object/2, delete_all_objects/1]).
 -export([update_element/3, update_element/4]).
+-export([insert/3, insert_new/3, ttl/2, touch/2, touch/3]).
 %% Counters and merges
 -export([update_counter/3, update_counter/4, merge/3, merge/4, merge/5, upgrade_merge/2]).
 %% Taking
 -export([take/2, take_first/1, take_last/1, take_all_objects/1, select_take/2]).
 %% Reading
 -export([lookup/2, lookup_element/3, lookup_element/4, lookup_elements/3, member/2, tab2list/1]).
--export([fetch/3]).
+-export([fetch/3, fetch/4]).
 %% Traversal
 -export([first/1, last/1, next/2, prev/2, first_lookup/1, last_lookup/1, next_lookup/2]).
 -export([prev_lookup/2, foldl/3, foldr/3, safe_fixtable/2, slot/2]).
@@ -96,6 +97,7 @@
       | {durability, durability()}
       | {auto_save, infinity | Milliseconds :: non_neg_integer()}
       | {merge, replace | ats:merge() | {module, module()}}
+      | {ttl, infinity | (Milliseconds :: pos_integer())}
       | {block_size, Bytes :: pos_integer()}
       | {compressed, boolean()}
       | {memory, Bytes :: pos_integer()}
@@ -185,6 +187,13 @@ open_file(Directory) ->
 %% value is the element behind the key. `ats:merge/4' lists the merges; `replace', which is the
 %% default, keeps the last value. Not for bags. An existing table must have this merge, if the
 %% option is given</dd>
+%% <dt>`{ttl, Ms}'</dt><dd>objects expire when that time has passed since they were inserted, by the
+%% time of day: an object is gone, for every function and at once. With `{ttl, infinity}' those
+%% expire that {@link insert/3} gives a time of their own. With `{ttl, {idle, Ms}}' the answer is
+%% `{error, {unsupported, Option}}', since reads would have to write. Not for bags, nor with
+%% `{merge, {module, Module}}': the answer is `{error, {unsupported, ttl}}'. A table that was made
+%% without the option is not opened with it, and one that was made with it keeps it; another time is
+%% that of objects that are inserted from then on. See `docs/use/tables-on-disk.md'</dd>
 %% <dt>`{block_size, Bytes}'</dt><dd>approximate size of a block, the unit of reads from disk;
 %% 4096</dd>
 %% <dt>`{compressed, true}'</dt><dd>sorted files that are written from now on are compressed with
@@ -369,10 +378,14 @@ info(Name) ->
 %% <dt>`ram_file'</dt><dd>`false'</dd>
 %% <dt>`filename'</dt><dd>its directory, as it was spelled when it was opened</dd>
 %% <dt>`size', `no_objects'</dt><dd>the number of objects. The first call after the table was
-%% opened reads all of it</dd>
+%% opened reads all of it; so does each call if objects expire</dd>
 %% <dt>`no_keys'</dt><dd>the number of keys; in a bag, each call reads the whole table</dd>
 %% <dt>`file_size'</dt><dd>bytes on disk, without the journal</dd>
 %% <dt>`memory'</dt><dd>bytes in memory</dd>
+%% <dt>`ttl'</dt><dd>the time after which objects expire: milliseconds, `infinity', or `false' in a
+%% table made without the option</dd>
+%% <dt>`expired'</dt><dd>the number of expired objects that were met since the table was opened,
+%% while files were written. One that was replaced or deleted before is not among them</dd>
 %% <dt>`users'</dt><dd>the processes that have opened it, each as often as it has</dd>
 %% <dt>`owner'</dt><dd>the process that owns all open tables</dd>
 %% <dt>`tree_entries', `file_entries', `files'</dt><dd>the number of keys in memory, of entries in
@@ -524,6 +537,50 @@ insert(Name, Objects) ->
 -spec insert_new(tab_name(), tuple() | [tuple()]) -> boolean() | {error, reason()}.
 insert_new(Name, Objects) ->
     ?ANSWER(?CHANGE(insert_new, [Objects], Name), Name, [Name, Objects]).
+
+%% @doc Inserts an object or a list of objects like {@link insert/2}, for a time, as {@link
+%% ats:insert/3} does. The table must have the option `ttl'.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(sessions, [{ttl, infinity}]).
+%% {ok,sessions}
+%% 2> dats:insert(sessions, {ann, online}, #{ttl => 60000}).
+%% ok
+%% 3> dats:ttl(sessions, ann) =< 60000.
+%% true
+%% '''
+-spec insert(tab_name(), tuple() | [tuple()], #{ttl := ats:lifetime()}) -> ok | {error, reason()}.
+insert(Name, Objects, Options) ->
+    ?DONE(ats_nif:insert(?CHANGED(Name), Objects, ats_options:lifetime(Options)),
+          Name, [Name, Objects, Options]).
+
+%% @doc Inserts an object or a list of objects like {@link insert_new/2}, for a time like {@link
+%% insert/3}.
+-spec insert_new(tab_name(), tuple() | [tuple()], #{ttl := ats:lifetime()}) ->
+          boolean() | {error, reason()}.
+insert_new(Name, Objects, Options) ->
+    ?ANSWER(ats_nif:insert_new(?CHANGED(Name), Objects, ats_options:lifetime(Options)),
+            Name, [Name, Objects, Options]).
+
+%% @doc Returns the milliseconds that are left to the objects of a key: `infinity' if they do not
+%% expire, `undefined' if there are none.
+-spec ttl(tab_name(), Key :: term()) ->
+          non_neg_integer() | infinity | undefined | {error, reason()}.
+ttl(Name, Key) ->
+    ?ANSWER(ats_nif:ttl(?TABLE(Name), Key), Name, [Name, Key]).
+
+%% @doc Gives the objects of a key the time of the table from now on. Otherwise the same as {@link
+%% touch/3}.
+-spec touch(tab_name(), Key :: term()) -> boolean() | {error, reason()}.
+touch(Name, Key) ->
+    ?ANSWER(ats_nif:touch(?CHANGED(Name), Key, default), Name, [Name, Key]).
+
+%% @doc Gives the objects of a key a time from now on, in milliseconds. Returns `false' if the key
+%% has no objects. The table must have the option `ttl'. The objects are read, and written again.
+-spec touch(tab_name(), Key :: term(), infinity | (Milliseconds :: pos_integer())) ->
+          boolean() | {error, reason()}.
+touch(Name, Key, Ttl) ->
+    ?ANSWER(ats_nif:touch(?CHANGED(Name), Key, ats_options:ttl(Ttl)), Name, [Name, Key, Ttl]).
 
 %% @doc Removes all objects with a key, also if its values cannot be merged.
 -spec delete(tab_name(), Key :: term()) -> ok | {error, reason()}.
@@ -882,6 +939,14 @@ lookup_elements(Name, Key, Positions) ->
 fetch(Name, Key, Function) ->
     ?ANSWER_OR_EXIT(ats_fetch:fetch(disk, ?CHANGED(Name), Key, Function),
                     Name, [Name, Key, Function]).
+
+%% @doc Returns the value of a key like {@link fetch/3}. A value that the function makes is there
+%% for a time, like an object that {@link insert/3} inserts. The table must have the option `ttl'.
+-spec fetch(tab_name(), Key, fun((Key) -> Value), #{ttl := ats:lifetime()}) -> Value.
+fetch(Name, Key, Function, Options) ->
+    ?ANSWER_OR_EXIT(ats_fetch:fetch(disk, ?CHANGED(Name), Key, Function,
+                                    ats_options:lifetime(Options)),
+                    Name, [Name, Key, Function, Options]).
 
 %% @doc Tells whether a key is in the table.
 -spec member(tab_name(), Key :: term()) -> boolean() | {error, reason()}.

@@ -82,7 +82,7 @@ fetch(Where, Table, Key, Function, Lifetime) when is_function(Function, 1) ->
             Value;
         none ->
             ok = check(Where, Table),
-            ok = check_lifetime(Table, Lifetime),
+            ok = check_lifetime(Where, Table, Lifetime),
             claim({Where, Lifetime}, {Table, Key}, Function)
     end;
 fetch(Where, Table, Key, _Function, _Lifetime) ->
@@ -97,13 +97,19 @@ insert_new({memory, default}, Table, Object) ->
 insert_new({memory, Lifetime}, Table, Object) ->
     ats_nif:insert_new(Table, Object, Lifetime);
 insert_new({disk, default}, Table, Object) ->
-    ats_merge_access:change(Table, insert_new, [Object]).
+    ats_merge_access:change(Table, insert_new, [Object]);
+%% A module that merges, which might have to be asked first, is not in tables whose objects expire.
+insert_new({disk, Lifetime}, Table, Object) ->
+    ats_nif:insert_new(Table, Object, Lifetime).
 
 type(memory, Table) ->
     {ats_info:item(type, Table), ats_info:item(keypos, Table)};
 type(disk, Table) ->
     {Type, Keypos, _Fixed} = ats_nif:disk_kind(Table),
     {Type, Keypos}.
+
+ttl(memory, Table) -> ats_info:item(ttl, Table);
+ttl(disk, Table) -> ats_nif:disk_ttl(Table).
 
 -spec find(where(), ats:tid(), term()) -> {value, term()} | none.
 find(Where, Table, Key) ->
@@ -135,11 +141,11 @@ check(Where, Table) ->
     end.
 
 %% Checks that objects of the table can have a time, before the function is called.
--spec check_lifetime(ats:tid(), ats_nif:lifetime()) -> ok.
-check_lifetime(_Table, default) ->
+-spec check_lifetime(where(), ats:tid(), ats_nif:lifetime()) -> ok.
+check_lifetime(_Where, _Table, default) ->
     ok;
-check_lifetime(Table, _Lifetime) ->
-    case ats_info:item(ttl, Table) of
+check_lifetime(Where, Table, _Lifetime) ->
+    case ttl(Where, Table) of
         false -> erlang:error({ats_error, ttl});
         _ -> ok
     end.

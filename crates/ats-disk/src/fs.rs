@@ -32,6 +32,8 @@ use std::any::Any;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+#[cfg(feature = "forcing")]
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Directories by their paths, and the time.
@@ -51,14 +53,30 @@ pub trait FileSystem: Send + Sync + 'static {
 
     /// Returns the time since 1970, as the machine knows it. It may go back.
     fn wall_clock(&self) -> Duration {
-        let time = SystemTime::now().duration_since(UNIX_EPOCH);
-        time.unwrap_or_default()
+        time_of_day()
     }
 
     /// Lets the thread sleep for this long.
     fn sleep(&self, time: Duration) {
         std::thread::sleep(time);
     }
+}
+
+/// Returns the time since 1970, as the machine knows it.
+fn time_of_day() -> Duration {
+    let time = SystemTime::now().duration_since(UNIX_EPOCH);
+    time.unwrap_or_default()
+}
+
+/// Milliseconds by which the time of day is ahead on the file system of the machine.
+#[cfg(feature = "forcing")]
+static AHEAD_MS: AtomicU64 = AtomicU64::new(0);
+
+/// Puts the time of day ahead, for tests, in all stores of the process that are on the [file
+/// system of the machine](RealFs).
+#[cfg(feature = "forcing")]
+pub fn advance_wall_clock(ms: u64) {
+    AHEAD_MS.fetch_add(ms, Ordering::Relaxed);
 }
 
 /// Sharing of the lock of a directory.

@@ -22,9 +22,7 @@ use crate::entry::collapse;
 use crate::error::Error;
 use crate::fs::FileSystem;
 use crate::operator_id::OperatorId;
-use ats_store::lifetime::{
-    LIFETIME_BYTES, NEVER_MS, mark_operator, milliseconds, unmark_operator,
-};
+use ats_store::lifetime::{LIFETIME_BYTES, NEVER_MS, mark_operator, milliseconds, unmark_operator};
 use ats_store::{Lifetime, MergeOperator, Merged};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

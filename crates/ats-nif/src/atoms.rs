@@ -227,6 +227,8 @@ known_atoms! {
     FormatMismatch = "format_mismatch",
     /// `merge_mismatch`: the table has another merge.
     MergeMismatch = "merge_mismatch",
+    /// `ttl_mismatch`: objects of the table expire, or do not.
+    TtlMismatch = "ttl_mismatch",
     /// `merge_failed`: the values written to a key cannot be merged.
     MergeFailed = "merge_failed",
     /// `object`

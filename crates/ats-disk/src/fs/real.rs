@@ -41,6 +41,12 @@ impl FileSystem for RealFs {
         Ok(Arc::new(RealDirectory(Arc::new(Counted::new(directory)))))
     }
 
+    #[cfg(feature = "forcing")]
+    fn wall_clock(&self) -> Duration {
+        let ahead = super::AHEAD_MS.load(std::sync::atomic::Ordering::Relaxed);
+        super::time_of_day() + Duration::from_millis(ahead)
+    }
+
     fn now(&self) -> Duration {
         static START: OnceLock<Instant> = OnceLock::new();
         START.get_or_init(Instant::now).elapsed()

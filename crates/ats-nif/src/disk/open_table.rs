@@ -91,7 +91,7 @@ impl OpenTable {
         let description = match described {
             Some(description) => {
                 settings.check(&description)?;
-                description
+                settings.renewed(description)
             }
             None => {
                 check_free(&names, settings.create)?;
@@ -101,11 +101,15 @@ impl OpenTable {
         let merge = TableMerge::of(&description)?;
         // The description may exist before the manifest has its final name.
         let is_begun = !has_store && names.iter().any(|name| name == "manifest.new");
-        let options = settings.options(!is_described || is_begun, merge.operator());
+        let options = settings.options(!is_described || is_begun, &description, merge.operator());
         let beside = [(Description::FILE, &description.encode()[..])];
         let opened = DiskStore::open_with(locked, options, &beside);
         let store = opened.map_err(|error| match error {
             Error::Missing => Failure::new(KnownAtom::Damaged, "the manifest is missing"),
+            // The description says that objects expire, and the store does not, or the other way
+            // round.
+            Error::Option { .. } if is_described => Failure::new(KnownAtom::Damaged, error),
+            Error::Option { .. } => not_a_table("the directory has a store that is no table"),
             error => Failure::from(error),
         })?;
         if is_made && temporary.is_none() {
@@ -126,7 +130,8 @@ impl OpenTable {
         }
         // Older releases do not expect objects with records of their own, so the description says
         // so first.
-        if description.has_shared && settings.access == Access::ReadWrite {
+        let is_renewed = is_described && settings.lifetime.is_some();
+        if (description.has_shared || is_renewed) && settings.access == Access::ReadWrite {
             store.replace_file(Description::FILE, &description.encode())?;
         }
         Ok(OpenTable {

@@ -8,7 +8,7 @@ use ats::terms::program_merge::is_same;
 use ats::terms::{Description, TableType};
 use ats_disk::fs::{RealFs, Sharing};
 use ats_disk::offline::sweep_beside;
-use ats_disk::{Compression, Durability, Error, Options, StoreDirectory};
+use ats_disk::{Compression, Durability, Error, Lifetime, Options, StoreDirectory};
 use ats_store::{MergeOperator, SystemError};
 use ats_term::Zeros;
 use std::io::ErrorKind;
@@ -45,6 +45,9 @@ pub struct Settings {
     pub merge: Option<Vec<u8>>,
     /// The formats by which the program encodes keys and values, as in a [`Description`].
     pub format: Option<Vec<u8>>,
+    /// The lifetime of objects that are written without one of their own: [`Lifetime::For`] or
+    /// [`Lifetime::Forever`].
+    pub lifetime: Option<Lifetime>,
     /// The rule for zeros of a new table.
     pub zeros: Zeros,
     /// The moment at which a write is durable.
@@ -108,6 +111,16 @@ impl Settings {
             merge: self.merge.clone().unwrap_or_default(),
             has_shared: false,
             format: self.format.clone().unwrap_or_default(),
+            lifetime: self.lifetime,
+        }
+    }
+
+    /// Returns the description of an existing table that is opened like this: another lifetime
+    /// holds from now on.
+    pub(super) fn renewed(&self, description: Description) -> Description {
+        Description {
+            lifetime: self.lifetime.or(description.lifetime),
+            ..description
         }
     }
 
@@ -135,6 +148,10 @@ impl Settings {
             let text = "the table was made with another merge";
             return Err(Failure::new(KnownAtom::MergeMismatch, text));
         }
+        if self.lifetime.is_some() && description.lifetime.is_none() {
+            let text = "the table was made without the option ttl";
+            return Err(Failure::new(KnownAtom::TtlMismatch, text));
+        }
         if self
             .format
             .as_ref()
@@ -150,6 +167,7 @@ impl Settings {
     pub(super) fn options(
         &self,
         create: bool,
+        description: &Description,
         operator: Option<Arc<dyn MergeOperator>>,
     ) -> Options {
         let mut options = Options::new()
@@ -158,6 +176,7 @@ impl Settings {
             .compression(self.compression)
             .snapshot_memory(self.snapshot_memory);
         options.operator = operator;
+        options.lifetime = description.lifetime;
         options.snapshot_age = self.continuation_age;
         options.memtable_keys = self.memtable_keys;
         if let Some(block_bytes) = self.block_bytes {

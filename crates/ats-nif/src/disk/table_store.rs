@@ -3,7 +3,7 @@
 use super::replace::Replace;
 use ats_disk::{AtomicStore, BagStore, DiskStore, Snapshot};
 use ats_store::store::Visit;
-use ats_store::{BagValues, Error, MayBlock, Merges, Store};
+use ats_store::{BagValues, Error, Lifetime, MayBlock, Merges, Store};
 use std::sync::Arc;
 
 /// The store of a table in a directory.
@@ -68,7 +68,8 @@ impl TableStore {
         self.keys().get(may_block, key, read)
     }
 
-    /// Writes an operand to a key, without reading the key.
+    /// Writes an operand to a key, without reading the key unless its object may have expired. The
+    /// object keeps its deadline.
     ///
     /// # Errors
     /// Returns the errors of the store.
@@ -78,7 +79,13 @@ impl TableStore {
         key: &[u8],
         operand: &[u8],
     ) -> Result<(), Error> {
-        self.records().merge(may_block, key, operand)
+        match self.keys().expires() {
+            None => self.records().merge(may_block, key, operand),
+            Some(_) => {
+                let operand = Lifetime::Kept.before(operand);
+                self.records().merge(may_block, key, &operand)
+            }
+        }
     }
 
     /// Writes the value of a key without reading the key.

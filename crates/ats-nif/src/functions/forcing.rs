@@ -46,9 +46,11 @@ fn force_slices<'e>(_env: Env<'e>, [ticks]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     Ok(KnownAtom::True.word())
 }
 
-/// `advance_clock(Ms)`: see [`ats::terms::advance_clock`].
+/// `advance_clock(Ms)`: see [`ats::terms::advance_clock`]; the same for tables on disk.
 fn advance_clock<'e>(_env: Env<'e>, [time]: [VmTerm<'e>; 1]) -> NifResult<'e> {
-    ats::terms::advance_clock(Duration::from_millis(number(time)?.into()));
+    let ms = u64::from(number(time)?);
+    ats::terms::advance_clock(Duration::from_millis(ms));
+    ats_disk::fs::advance_wall_clock(ms);
     Ok(KnownAtom::True.word())
 }
 

@@ -325,7 +325,10 @@ mod tests {
     fn records_that_expire_tell_the_table() {
         let mut evidence = Evidence::new(Vec::new(), true);
         let value = Lifetime::Forever.before(&value(&[Term::from(("a", 7))]));
-        evidence.meet(&key_bytes(&table(TableType::Set, 2), &Term::from(7)), &value);
+        evidence.meet(
+            &key_bytes(&table(TableType::Set, 2), &Term::from(7)),
+            &value,
+        );
         let possible = evidence.possible();
         assert!(possible.iter().all(|one| one.lifetime.is_some()));
         assert_eq!(possible[0].table_type, TableType::Set);

@@ -10,7 +10,7 @@ use crate::functions::info::{fixation_term, type_word};
 use crate::handle::SnapshotView;
 use crate::vm_term::VmTerm;
 use crate::{nif, sys};
-use ats_disk::Info;
+use ats_disk::{Info, Lifetime};
 use std::time::Duration;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
@@ -18,6 +18,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
         nif!("disk_kind", disk_kind, 1),
         nif!("disk_size", disk_size, 1),
         nif!("disk_format", disk_format, 1),
+        nif!("disk_ttl", disk_ttl, 1),
         nif!("disk_stats", disk_stats, 1),
         nif!("disk_memory", disk_memory, 0),
         nif!("disk_set_memory", disk_set_memory, 1),
@@ -61,6 +62,19 @@ fn disk_format<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     })
 }
 
+/// `disk_ttl(Table)`: the time after which objects expire, in milliseconds; `infinity` if those do
+/// that have a time of their own, `false` if none does.
+fn disk_ttl<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    let shared = find_table(env, table, &guard)?.ok_or(KnownAtom::Id)?;
+    let opened = shared.disk.as_ref().ok_or(KnownAtom::TableType)?;
+    Ok(match opened.description().lifetime {
+        None => KnownAtom::False.word(),
+        Some(Lifetime::For(time)) => env.uint(time.as_millis() as u64),
+        Some(_) => KnownAtom::Infinity.word(),
+    })
+}
+
 /// `disk_stats(Table)`: the statistics of the store, as a map of integers.
 fn disk_stats<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
@@ -69,7 +83,7 @@ fn disk_stats<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     Ok(map_of(env, &numbers(&info)))
 }
 
-fn numbers(info: &Info) -> [(&'static str, u64); 26] {
+fn numbers(info: &Info) -> [(&'static str, u64); 27] {
     let entries = info.runs.iter().map(|run| run.entries).sum();
     let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     [
@@ -95,6 +109,7 @@ fn numbers(info: &Info) -> [(&'static str, u64); 26] {
         ("merge_written_bytes", info.compaction_written_bytes),
         ("debt", info.debt as u64),
         ("refused_merges", info.refused_merges),
+        ("expired", info.expired),
         ("stalls", info.stalls),
         ("stalled_microseconds", micros(info.stalled)),
         ("reads", info.reads),

@@ -17,7 +17,7 @@ use crate::vm_codec::VmCodec;
 use crate::vm_term::VmTerm;
 use crate::{lifetime, nif, otp_release, process, sys};
 use ats::terms::Table;
-use ats_disk::{Compression, Durability};
+use ats_disk::{Compression, Durability, Lifetime};
 use ats_store::StoreHandle;
 use std::sync::Arc;
 use std::time::Duration;
@@ -72,6 +72,12 @@ impl<'e> Options<'e> {
             key_position: self.get_optional(KnownAtom::KeyPos, size)?,
             merge: self.get_optional(KnownAtom::Merge, bytes)?,
             format: self.get_optional(KnownAtom::Formats, bytes)?,
+            lifetime: self.get_optional(KnownAtom::Ttl, |ttl| {
+                if KnownAtom::Infinity.is(ttl.word()) {
+                    return Some(Lifetime::Forever);
+                }
+                milliseconds(ttl).map(Lifetime::For)
+            })?,
             zeros: otp_release::zeros(),
             durability: self.get(KnownAtom::Durability, durability)?,
             block_bytes: self.get_optional(KnownAtom::BlockSize, size)?,
