@@ -166,7 +166,7 @@ format({unsupported, {ttl, {idle, _}}}) ->
     "objects on disk do not expire because they were not read, since reads write nothing: {ttl, "
     "Milliseconds} counts from the last write";
 format({unsupported, ttl}) ->
-    "objects on disk do not expire in bags, nor where a module merges them";
+    "objects on disk do not expire where a module merges them";
 format({unsupported, Option}) ->
     io_lib:format("dats does not have the option ~tp", [Option]);
 format(Other) ->

@@ -190,10 +190,10 @@ open_file(Directory) ->
 %% <dt>`{ttl, Ms}'</dt><dd>objects expire when that time has passed since they were inserted, by the
 %% time of day: an object is gone, for every function and at once. With `{ttl, infinity}' those
 %% expire that {@link insert/3} gives a time of their own. With `{ttl, {idle, Ms}}' the answer is
-%% `{error, {unsupported, Option}}', since reads would have to write. Not for bags, nor with
-%% `{merge, {module, Module}}': the answer is `{error, {unsupported, ttl}}'. A table that was made
-%% without the option is not opened with it, and one that was made with it keeps it; another time is
-%% that of objects that are inserted from then on. See `docs/use/tables-on-disk.md'</dd>
+%% `{error, {unsupported, Option}}', since reads would have to write. Not with `{merge,
+%% {module, Module}}': the answer is `{error, {unsupported, ttl}}'. A table that was made without
+%% the option is not opened with it, and one that was made with it keeps it; another time is that of
+%% objects that are inserted from then on. See `docs/use/tables-on-disk.md'</dd>
 %% <dt>`{block_size, Bytes}'</dt><dd>approximate size of a block, the unit of reads from disk;
 %% 4096</dd>
 %% <dt>`{compressed, true}'</dt><dd>sorted files that are written from now on are compressed with

@@ -5,17 +5,19 @@
 
 -export([all/0, init_per_testcase/2, end_per_testcase/2]).
 -export([gone_for_every_function/1, gone_for_ordered_functions/1, changes_keep_the_deadline/1]).
--export([times_of_their_own/1, merges/1, moments/1, copies/1, opened_again/1, room/1, kills/1]).
--export([many/1, fetches/1, repaired/1, invalid/1]).
+-export([bags/1, times_of_their_own/1, merges/1, moments/1, copies/1, opened_again/1, room/1]).
+-export([kills/1, many/1, walks/1, fetches/1, repaired/1, invalid/1]).
 -export([killed/1]).
 
--define(TYPES, [set, ordered_set]).
+-define(SETS, [set, ordered_set]).
+-define(BAGS, [bag, duplicate_bag, ordered_bag, ordered_duplicate_bag]).
+-define(TYPES, ?SETS ++ ?BAGS).
 -define(MINUTE, 60000).
 
 all() ->
     [gone_for_every_function, gone_for_ordered_functions, changes_keep_the_deadline,
-     times_of_their_own, merges, moments, copies, opened_again, room, kills, many, fetches,
-     repaired, invalid].
+     bags, times_of_their_own, merges, moments, copies, opened_again, room, kills, many, walks,
+     fetches, repaired, invalid].
 
 init_per_testcase(Case, Config) ->
     ats_disk_lib:begin_case(Case, Config).
@@ -43,9 +45,9 @@ places() ->
      fun(T) -> ok = dats:flush(T), ok = dats:insert(T, {key, 1}, #{ttl => ?MINUTE}) end,
      fun dats:compact/1].
 
-%% Returns a table whose only object has expired.
-expired(Config, Type, Place) ->
-    T = new(Config, [{type, Type}, {ttl, infinity}]),
+%% Lets the only object of a table expire.
+expire(T, Place) ->
+    ok = dats:delete_all_objects(T),
     ok = dats:insert(T, {key, 0}),
     ok = dats:flush(T),
     ok = dats:insert(T, {key, 1}, #{ttl => ?MINUTE}),
@@ -89,7 +91,6 @@ gone_for_every_function(Config) ->
              {fun(T) -> dats:tab2list(dats:snapshot(T)) end, []},
              {fun(T) -> ets:tab2list(dats:to_ets(T, ets:new(e, []))) end, []},
              {fun(T) -> qlc:e(dats:table(T)) end, []},
-             {fun(T) -> dats:read(T, key) end, not_found},
              {fun(T) -> dats:ttl(T, key) end, undefined},
              {fun(T) -> dats:touch(T, key) end, false},
              {fun(T) -> dats:touch(T, key, 1000) end, false},
@@ -100,24 +101,34 @@ gone_for_every_function(Config) ->
              {fun(T) -> ok = dats:delete_object(T, {key, 1}), dats:info(T, size) end, 0},
              {fun(T) -> ok = dats:delete_object(T, {key, 0}), dats:lookup(T, key) end, []},
              {fun(T) -> ok = dats:delete(T, key), dats:lookup(T, key) end, []},
-             {fun(T) -> dats:update_counter(T, key, 1, {key, 10}) end, 11},
-             {fun(T) -> dats:update_element(T, key, {2, x}) end, false},
-             {fun(T) -> dats:merge(T, key, 5, sum, {key, 10}) end, 15},
-             {fun(T) -> dats:merge(T, key, 5, sum) end, 5},
-             {fun(T) -> dats:fetch(T, key, fun(key) -> made end) end, made},
-             {fun(T) -> dats:select_replace(T, [{{key, '_'}, [], [{{key, x}}]}]) end, 0}],
-    [?assertEqual({Type, Number, Expected}, {Type, Number, Call(expired(Config, Type, Place))})
-     || {Number, {Call, Expected}} <- lists:zip(lists:seq(1, length(Calls)), Calls),
-        Type <- ?TYPES, Place <- places()],
+             {fun(T) -> ok = dats:insert(T, [{key, 2}, {o, 1}]), dats:lookup(T, key) end,
+              [{key, 2}]},
+             {fun(T) -> ok = dats:insert(T, {key, 2}), dats:info(T, size) end, 1}],
+    OfSets = [{fun(T) -> dats:update_counter(T, key, 1, {key, 10}) end, 11},
+              {fun(T) -> dats:update_element(T, key, {2, x}) end, false},
+              {fun(T) -> dats:merge(T, key, 5, sum, {key, 10}) end, 15},
+              {fun(T) -> dats:merge(T, key, 5, sum) end, 5},
+              {fun(T) -> dats:fetch(T, key, fun(key) -> made end) end, made},
+              {fun(T) -> dats:read(T, key) end, not_found},
+              {fun(T) -> dats:select_replace(T, [{{key, '_'}, [], [{{key, x}}]}]) end, 0}],
     [begin
-         T = expired(Config, Type, Place),
-         ?assertError(badarg, dats:update_counter(T, key, 1)),
-         ?assertError(badarg, dats:lookup_element(T, key, 2))
-     end || Type <- ?TYPES, Place <- places()].
+         T = new(Config, [{type, Type}, {ttl, infinity}]),
+         OfType = case lists:member(Type, ?SETS) of
+                      true -> Calls ++ OfSets;
+                      false -> Calls
+                  end,
+         [?assertEqual({Type, Number, Expected}, {Type, Number, Call(expire(T, Place))})
+          || {Number, {Call, Expected}} <- lists:zip(lists:seq(1, length(OfType)), OfType),
+             Place <- places()],
+         [?assertError(badarg, Call(expire(T, Place)))
+          || Call <- [fun(_) -> dats:update_counter(T, key, 1) end,
+                      fun(_) -> dats:lookup_element(T, key, 2) end],
+             Place <- places()]
+     end || Type <- ?TYPES].
 
 gone_for_ordered_functions(Config) ->
     [begin
-         T = new(Config, [{type, ordered_set}, {ttl, infinity}]),
+         T = new(Config, [{type, Type}, {ttl, infinity}]),
          [ok = dats:insert(T, {Key, v},
                            #{ttl => case Key rem 3 of 0 -> 1000; _ -> infinity end})
           || Key <- lists:seq(1, 9)],
@@ -141,7 +152,8 @@ gone_for_ordered_functions(Config) ->
          ?assertEqual(2, dats:range_delete(T, 2, 4)),
          Keys = fun({K, _}, Acc) -> Acc ++ [K] end,
          ?assertEqual([1, 5, 7], dats:range_fold(Keys, [], T, 0, 9))
-     end || Write <- [fun(_) -> ok end, fun dats:flush/1, fun dats:compact/1]].
+     end || Write <- [fun(_) -> ok end, fun dats:flush/1, fun dats:compact/1],
+            Type <- [ordered_set, ordered_bag, ordered_duplicate_bag]].
 
 changes_keep_the_deadline(Config) ->
     [begin
@@ -167,7 +179,47 @@ changes_keep_the_deadline(Config) ->
          ?assert(dats:ttl(T, made) > 50000 andalso dats:ttl(T, made) =< ?MINUTE),
          ok = dats:insert(T, {key, 1}),
          ?assert(dats:ttl(T, key) > 50000 andalso dats:ttl(T, key) =< ?MINUTE)
-     end || Type <- ?TYPES].
+     end || Type <- ?SETS].
+
+%% All objects of a key of a bag have the deadline of the last insert.
+bags(Config) ->
+    [begin
+         T = new(Config, [{type, Type}, {ttl, infinity}]),
+         Fill = fun(Number, Time) ->
+                        [ok = dats:insert(T, {key, N}, #{ttl => Time})
+                         || N <- lists:seq(1, Number)]
+                end,
+         [begin
+              Fill(Number, ?MINUTE),
+              ok = Write(T),
+              ?assertEqual(Number, length(dats:lookup(T, key))),
+              ok = dats:delete_object(T, {key, 1}),
+              ?assert(dats:ttl(T, key) > 50000),
+              ?assertEqual(Number - 1, dats:info(T, size)),
+              ok = dats:insert(T, [{key, last}, {key, more}], #{ttl => 2 * ?MINUTE}),
+              pass(?MINUTE),
+              ?assertEqual(Number + 1, length(dats:lookup(T, key))),
+              ok = dats:delete_object(T, {key, last}),
+              pass(?MINUTE),
+              ?assertEqual([], dats:lookup(T, key)),
+              ?assertEqual(0, dats:info(T, size)),
+              Fill(2, ?MINUTE),
+              ?assertEqual([{key, 1}, {key, 2}], dats:lookup(T, key)),
+              ok = dats:delete(T, key)
+          end || Number <- [2, 100], Write <- [fun(_) -> ok end, fun dats:compact/1]],
+         [ok = dats:insert(T, {K, N}) || K <- [a, b], N <- [1, 2, 2, 3]],
+         Objects = lists:sort(dats:tab2list(T)),
+         ok = dats:close(T),
+         T = open(Config, []),
+         ?assertEqual(Objects, lists:sort(dats:tab2list(T))),
+         Size = case string:find(atom_to_list(Type), "duplicate") of
+                    nomatch -> 6;
+                    _ -> 8
+                end,
+         ?assertEqual({Type, Size, 2}, {Type, dats:info(T, size), dats:info(T, no_keys)}),
+         ?assertEqual(Size div 2, length(dats:take(T, a))),
+         ?assertEqual(Size div 2, length(dats:take_all_objects(T)))
+     end || Type <- ?BAGS].
 
 times_of_their_own(Config) ->
     T = new(Config, [{ttl, 30000}]),
@@ -194,8 +246,8 @@ times_of_their_own(Config) ->
     ok = dats:insert(U, {a, 1}),
     ?assertEqual(infinity, dats:ttl(U, a)).
 
-%% What is merged with an object keeps its deadline, and what is merged with nothing gets that of
-%% the table.
+%% A value that is merged with an object keeps the deadline of the object; one that meets none gets
+%% that of the table.
 merges(Config) ->
     T = new(Config, [{merge, sum}, {ttl, ?MINUTE}]),
     ok = dats:write(T, a, 1),
@@ -232,7 +284,7 @@ moments(Config) ->
          ok = dats:flush(T),
          pass(?MINUTE),
          ok = dats:compact(T),
-         true = dats:touch(T, d, 5),
+         true = dats:touch(T, d, ?MINUTE),
          Second = dats:snapshot(T),
          ?assertEqual([{a, 1}, {b, 1}, {c, 1}, {d, 1}], lists:sort(dats:tab2list(First))),
          ?assertEqual([{a, 1}], dats:lookup(First, a)),
@@ -324,7 +376,7 @@ room(Config) ->
     ?assertEqual(1000, dats:info(T, expired)),
     ?assertEqual([{left, 1}], dats:tab2list(T)).
 
-%% What has expired does not come back when the virtual machine is killed.
+%% An object that has expired does not come back when the virtual machine is killed.
 kills(Config) ->
     Directory = ats_disk_lib:file(Config, killed),
     Path = lists:append([["-pa", P] || P <- code:get_path(), filelib:is_dir(P)]),
@@ -366,6 +418,22 @@ many(Config) ->
     ?assertEqual(1, dats:first(T)),
     ?assertEqual(501, dats:next(T, 1)).
 
+%% A walk of a fixed table goes on behind a key that has expired.
+walks(Config) ->
+    [begin
+         T = new(Config, [{type, Type}, {ttl, infinity}]),
+         ok = dats:insert(T, [{Key, v} || Key <- lists:seq(1, 9)]),
+         First = dats:first(T),
+         true = dats:touch(T, First, ?MINUTE),
+         ok = dats:safe_fixtable(T, true),
+         pass(?MINUTE),
+         Walk = fun Walk('$end_of_table') -> [];
+                    Walk(Key) -> [Key | Walk(dats:next(T, Key))]
+                end,
+         ?assertEqual(lists:seq(1, 9) -- [First], lists:sort(Walk(dats:next(T, First)))),
+         ok = dats:safe_fixtable(T, false)
+     end || Type <- ?TYPES].
+
 fetches(Config) ->
     T = new(Config, [{ttl, ?MINUTE}]),
     Make = fun(Value) -> fun(_) -> Value end end,
@@ -391,7 +459,8 @@ repaired(Config) ->
     ?assert(dats:ttl(T, a) =< ?MINUTE),
     ok = dats:close(T),
     ok = file:write_file(filename:join(Directory, "table"), "damaged"),
-    T = open(Config, [{repair, force}]),
+    %% The records could be those of an ordered bag.
+    T = open(Config, [{repair, force}, {type, ordered_set}, {keypos, 1}]),
     ?assertEqual(infinity, dats:info(T, ttl)),
     ?assertEqual(ordered_set, dats:info(T, type)),
     ?assertEqual(infinity, dats:ttl(T, b)),
@@ -411,11 +480,9 @@ invalid(Config) ->
     Idle = dats:open_file(x, [File, {ttl, {idle, 5}}]),
     ?assertEqual({error, {unsupported, {ttl, {idle, 5}}}}, Idle),
     ?assertMatch({match, _}, re:run(dats:format_error(Idle), "reads write nothing")),
-    [begin
-         Bag = dats:open_file(x, [File, {type, Type}, {ttl, 5}]),
-         ?assertEqual({error, {unsupported, ttl}}, Bag),
-         ?assertMatch({match, _}, re:run(dats:format_error(Bag), "bags"))
-     end || Type <- [bag, duplicate_bag, ordered_bag, ordered_duplicate_bag]],
+    Merged = dats:open_file(x, [File, {ttl, 5}, {merge, {module, ats_sum_merge}}]),
+    ?assertEqual({error, {unsupported, ttl}}, Merged),
+    ?assertMatch({match, _}, re:run(dats:format_error(Merged), "module merges")),
     ?assertEqual(false, filelib:is_dir(element(2, File))),
     Why = fun(Call) ->
                   try Call() of

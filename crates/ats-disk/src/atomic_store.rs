@@ -245,7 +245,7 @@ impl AtomicStore {
                     old.map(|(lifetime, _)| lifetime)
                 }
             };
-            // It may have expired just now.
+            // The record may have expired just now.
             if old.is_none() {
                 continue;
             }

@@ -37,7 +37,8 @@ const REWRITTEN_BYTES: usize = 1 << 20;
 
 /// A [`DiskStore`] in which a key has several values.
 ///
-/// All writes must go through this, as with [`AtomicStore`]. A key that begins with another key
+/// All writes must go through this, as with [`AtomicStore`]. Records must not
+/// [expire](crate::Options::lifetime): writes are refused then. A key that begins with another key
 /// must go on with a byte of `0xFE` or more there; the keys of tables are like that.
 ///
 /// ```
@@ -114,6 +115,7 @@ impl BagStore {
         may_block: Option<MayBlock>,
         scan: impl FnOnce(&mut Visit<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
+        self.check_lifetime()?;
         let mut adding = Adding::new(&self.identity);
         self.atomic
             .replace_all_by(may_block, scan, |batch, key, values| {
@@ -338,6 +340,17 @@ impl BagStore {
         Ok((added - 1, removed))
     }
 
+    /// Refuses to write to a store whose records expire: the records of a key would have to expire
+    /// as one.
+    fn check_lifetime(&self) -> Result<(), Error> {
+        match self.atomic.store().lifetimes() {
+            None => Ok(()),
+            Some(_) => Err(Error::Refused(
+                "the records of the store expire, and values of a bag do not".into(),
+            )),
+        }
+    }
+
     /// Writes the decided changes of keys while they are locked.
     fn commit(
         &self,
@@ -346,6 +359,7 @@ impl BagStore {
         added: i64,
         keys: &[&[u8]],
     ) -> Result<(), Error> {
+        self.check_lifetime()?;
         batch.set_count_change(CountChange::By(added));
         let ends: Vec<_> = keys.iter().map(|key| end_of(key)).collect();
         let bounds = keys.iter().copied().chain(ends.iter().map(Vec::as_slice));

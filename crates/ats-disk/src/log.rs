@@ -31,12 +31,10 @@ const HEAD_BYTES: usize = 32;
 /// Records begin at multiples of this.
 const ALIGNMENT: usize = 8;
 const MAGIC: [u8; 8] = *b"ats log\n";
-/// The latest version of the format of logs, and of the payloads of journals and manifests.
-const FORMAT: u32 = 2;
+/// The version of the format of logs, and of the payloads of journals and manifests.
+pub(crate) const PLAIN_FORMAT: u32 = 1;
 /// The version of manifests of stores whose records expire.
 pub(crate) const FORMAT_OF_LIFETIMES: u32 = 2;
-/// The version of other manifests, and of journals.
-pub(crate) const PLAIN_FORMAT: u32 = 1;
 
 /// The purpose of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,18 +86,25 @@ impl LogIdentity {
         if u64_at(header, 56) != xxh3_64_with_seed(&header[..56], 0) {
             return Ok(None);
         }
+        let kind = match u32_at(header, 12) {
+            1 => Some(LogKind::Journal),
+            2 => Some(LogKind::Manifest),
+            _ => None,
+        };
         let found = u32_at(header, 8);
-        if found > FORMAT {
+        let known = match kind {
+            Some(LogKind::Journal) => PLAIN_FORMAT,
+            _ => FORMAT_OF_LIFETIMES,
+        };
+        if found > known {
             return Err(Error::NewerFormat {
                 file: file.to_owned(),
                 found,
-                known: FORMAT,
+                known,
             });
         }
-        let kind = match u32_at(header, 12) {
-            1 => LogKind::Journal,
-            2 => LogKind::Manifest,
-            _ => return Ok(None),
+        let Some(kind) = kind else {
+            return Ok(None);
         };
         let mut store = [0; 16];
         store.copy_from_slice(&header[16..32]);

@@ -83,6 +83,11 @@ impl Manifest {
         if contents.store != log.identity().store {
             return Err(Error::corrupt("manifest: it belongs to another store"));
         }
+        if log.identity().format != format_of(&contents) {
+            return Err(Error::corrupt(
+                "manifest: it has the format of another store",
+            ));
+        }
         Ok(Some((contents, log.identity().number)))
     }
 
@@ -223,6 +228,15 @@ pub(crate) fn prepare_first(directory: &dyn Directory, contents: &Contents) -> R
         .map_err(|error| Error::io(&error, "writing a new manifest"))
 }
 
+/// Returns the format of a manifest with these contents.
+fn format_of(contents: &Contents) -> u32 {
+    if lifetime::is_marked(contents.operator.as_ref()) {
+        log::FORMAT_OF_LIFETIMES
+    } else {
+        log::PLAIN_FORMAT
+    }
+}
+
 /// Writes a manifest under another name.
 fn prepare(directory: &dyn Directory, number: u64, contents: &Contents) -> io::Result<LogWriter> {
     remove_if_there(directory, NEW_NAME)?;
@@ -230,11 +244,7 @@ fn prepare(directory: &dyn Directory, number: u64, contents: &Contents) -> io::R
         store: contents.store,
         kind: LogKind::Manifest,
         number,
-        format: if lifetime::is_marked(contents.operator.as_ref()) {
-            log::FORMAT_OF_LIFETIMES
-        } else {
-            log::PLAIN_FORMAT
-        },
+        format: format_of(contents),
     };
     let file = Arc::from(directory.create(NEW_NAME)?);
     let mut log = LogWriter::create(file, identity)?;

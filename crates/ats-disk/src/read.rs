@@ -64,6 +64,9 @@ pub(crate) fn get_in(
     read_point: ReadPoint,
     read: &mut dyn FnMut(&[u8]),
 ) -> Result<bool, Error> {
+    if state.lifetimes.is_none() {
+        return get_stored(may_block, state, version, key, read_point, read);
+    }
     let mut found = Ok(false);
     get_stored(may_block, state, version, key, read_point, &mut |value| {
         let moment = match read_point {

@@ -505,7 +505,7 @@ impl DiskStore {
         };
         let records = snapshot.sum(may_block, &|_| 1)?;
         if state.lifetimes.is_some() {
-            // There will be less of them without a write.
+            // Records go without a write, so the number is not kept.
             return Ok(records);
         }
         let mut write_state = state.write_state.lock();

@@ -24,7 +24,7 @@ use crate::lifetime::{self, Lifetimes};
 use crate::log::Ahead;
 use crate::memtable::{Memtable, Retention, Write};
 use crate::options::Durability;
-use crate::record_count::RecordCount;
+use crate::record_count::{CountChange, RecordCount};
 use crate::state::back_pressure::BackPressure;
 use crate::state::group::{Batches, GROUP_BYTES, Group, Queue};
 use crate::state::memory;
@@ -243,7 +243,11 @@ impl Writer {
             self.sync_journal(&mut write_state.journal, seq.next())?;
         }
         let first_seq = mem::replace(&mut write_state.last_seq, seq).next();
-        write_state.count.change(batches.count_change);
+        // Records that expire change the number without a write.
+        write_state.count.change(match lifetimes {
+            None => batches.count_change,
+            Some(_) => CountChange::Unknown,
+        });
         let version = self.state.versions.current();
         self.apply(&version, first_seq, batches, &write_state.count)?;
         self.state

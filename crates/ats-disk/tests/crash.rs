@@ -104,8 +104,8 @@ fn stops_lose_nothing_of_bags() {
     assert!(visited > 6_000, "{visited}");
 }
 
-/// What has expired does not come back, whatever the clock says after a start, and nothing is lost
-/// that has not.
+/// Records that have expired do not come back, whatever the clock says after a start, and no others
+/// are lost.
 #[test]
 fn stops_bring_back_nothing_that_has_expired() {
     let visited = all_are_right::<Expiring>(0..2);

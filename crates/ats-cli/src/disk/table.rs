@@ -7,8 +7,8 @@ use super::evidence::sample;
 use crate::outcome::{Failure, failure_in};
 use ats::terms::salvage::{merge_of_operator, operator};
 use ats::terms::{Description, NoDescription, Zeros};
-use ats_disk::Error;
 use ats_disk::offline::{Fault, Survey};
+use ats_disk::{Error, Lifetime};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -117,6 +117,11 @@ pub(super) fn json(description: Option<&Description>) -> Value {
             "keypos": table.key_position,
             "merge": table.merge_text(),
             "format": table.format_text(),
+            "ttl": match table.lifetime {
+                None => json!(false),
+                Some(Lifetime::For(time)) => json!(time.as_millis()),
+                Some(_) => json!("infinity"),
+            },
             "distinct_zeros": table.zeros == Zeros::Distinct,
         })
     };

@@ -6,13 +6,14 @@ use ats::terms::{
     BTreeStore, Codec, Description, ObjectIdentity, ObjectMerge, Table, TableType, TermCodec,
     TermHost, Workspace, Zeros,
 };
-use ats_disk::{BagStore, DiskStore, Options};
+use ats_disk::{BagStore, DiskStore, Lifetime, Options};
 use ats_store::{Direction, KeyRange, StoreHandle};
 use ats_term::{Term, etf, order};
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 const ALL_TYPES: [TableType; 6] = [
     TableType::Set,
@@ -42,6 +43,7 @@ fn store(path: &Path, description: &Description) -> DiskStore {
     if let Some(merge) = ObjectMerge::of(description) {
         options = options.operator(Arc::new(merge));
     }
+    options.lifetime = description.lifetime;
     DiskStore::open(path, options).expect("opened")
 }
 
@@ -50,7 +52,8 @@ fn make(path: &Path, description: &Description) {
     let zeros = description.zeros;
     let (table_type, position) = (description.table_type, description.key_position);
     let codec = Arc::new(TermCodec { zeros });
-    let has_objects = table_type.is_bag() && !description.has_shared;
+    let has_objects =
+        table_type.is_bag() && !description.has_shared && description.lifetime.is_none();
     let files = store(path, description);
     let records: Box<dyn StoreHandle> = if has_objects {
         let identity = ObjectIdentity::new(Arc::clone(&codec) as Arc<dyn Codec<TermHost>>, zeros);
@@ -70,7 +73,9 @@ fn make(path: &Path, description: &Description) {
         }
     }
     let mut write = |key: &[u8], value: &[u8]| {
-        let written = if description.merge.is_empty() {
+        let written = if description.lifetime.is_some() {
+            files.put(key, &Lifetime::Forever.before(value))
+        } else if description.merge.is_empty() {
             files.put(key, value)
         } else {
             files.merge(key, value)
@@ -295,6 +300,82 @@ fn a_description_is_made_again() {
     let (made, why, _) = salvage(&sum, &["--merge", "max"]);
     assert_eq!(made, None);
     assert!(why.contains("the options do not fit"), "{why}");
+}
+
+/// Tables whose objects expire are known by the mark of their stores, whatever their merge is.
+#[test]
+fn a_table_whose_objects_expire_is_known() {
+    let directory = Directory::new();
+    let minute = Lifetime::For(Duration::from_secs(60));
+    for (number, (table_type, merge)) in [
+        (TableType::Set, ""),
+        (TableType::OrderedSet, "sum"),
+        (TableType::Bag, ""),
+        (TableType::OrderedDuplicateBag, ""),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let [path, target, again] =
+            ["", " saved", " again"].map(|name| directory.path(&format!("{number}{name}")));
+        let table = Description {
+            lifetime: Some(minute),
+            ..description(table_type, 2, merge)
+        };
+        make(&path, &table);
+        let opened = store(&path, &table);
+        for (key, deadline) in [(b"expired", 7), (b"present", 1 << 45)] {
+            let deadline = Lifetime::Until(Duration::from_millis(deadline));
+            opened
+                .put(key, &deadline.before(b"value"))
+                .expect("written");
+        }
+        // Closing it would write a run, without the record that has expired.
+        drop(opened);
+        let verified = ats(&["disk", "verify"], &[&path]);
+        assert_eq!(code(&verified), 0, "{}", text(&verified.stdout));
+        assert!(text(&verified.stdout).contains(", ttl 60000\n"));
+        let dumped = text(&ats(&["disk", "dump"], &[&path]).stdout);
+        let rows = dumped.lines().filter(|row| row.contains("until"));
+        let rows: Vec<_> = rows
+            .map(|row| row.split('\t').collect::<Vec<_>>())
+            .collect();
+        assert_eq!(rows.len(), 2, "{rows:?}");
+        assert_eq!(
+            (rows[0][2], rows[1][2]),
+            ("until 7", "until 35184372088832")
+        );
+        let dumped = text(&ats(&["disk", "dump", "--json"], &[&path]).stdout);
+        assert!(dumped.contains("\"deadline\":7"), "{dumped}");
+        let saved = ats(&["disk", "salvage"], &[&path, &target]);
+        assert_eq!(code(&saved), 0, "{}", text(&saved.stderr));
+        assert_eq!(description_in(&target), Some(table.clone()));
+        // The time of a table that is not described is unknown.
+        fs::write(path.join(Description::FILE), b"").expect("written");
+        let options = ["--type", table_type.name(), "--keypos", "2"];
+        let arguments = [&["disk", "salvage"][..], &options].concat();
+        let saved = ats(&arguments, &[&path, &again]);
+        assert_eq!(code(&saved), 1, "{}", text(&saved.stderr));
+        let made = reconstruct(Description {
+            lifetime: Some(Lifetime::Forever),
+            ..table.clone()
+        });
+        assert_eq!(description_in(&again), Some(made));
+        // Compactions give the room of expired objects back.
+        for _ in 0..2 {
+            assert_eq!(code(&ats(&["disk", "compact"], &[&target])), 0);
+        }
+        let dumped = text(&ats(&["disk", "dump"], &[&target]).stdout);
+        assert!(!dumped.contains("until 7\n"), "{dumped}");
+        let opened = store(&target, &table);
+        assert_eq!(opened.get(b"present"), Ok(Some(b"value".to_vec())));
+        assert_eq!(opened.len(), Ok(RECORDS as usize + 1));
+        drop(opened);
+        // A store of another program has no description.
+        fs::remove_file(target.join(Description::FILE)).expect("it was there");
+        let verify = ats(&["disk", "verify", "--no-table"], &[&target]);
+        assert_eq!(code(&verify), 0);
+    }
 }
 
 /// A process was killed before anything was in a run, and the manifest and the description are

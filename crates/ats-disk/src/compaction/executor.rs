@@ -69,8 +69,8 @@ impl Inputs {
     }
 
     /// Returns the entry left of a sole entry: the only one of its key in the inputs. While
-    /// something older may exist, it stays as it was written, unless it has expired: then it becomes
-    /// a delete. Otherwise it becomes the value, or vanishes if that counts as missing.
+    /// something older may exist, it stays as it was written, unless it has expired: then it
+    /// becomes a delete. Otherwise it becomes the value, or vanishes if that counts as missing.
     fn only(
         &self,
         operator: Option<&dyn MergeOperator>,

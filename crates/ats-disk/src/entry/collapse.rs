@@ -217,8 +217,8 @@ impl Chain {
         Ok(())
     }
 
-    /// Makes a delete of a value that has expired at this time, so that nothing older comes back, or
-    /// forgets it if nothing older exists. For a chain of a store whose records expire. Returns
+    /// Makes a delete of a value that has expired at this time, so that nothing older comes back,
+    /// or forgets it if nothing older exists. For a chain of a store whose records expire. Returns
     /// `true` if the newest value has expired.
     pub(crate) fn expire(&mut self, time: u64, is_bottom: bool) -> bool {
         let is_value = |entry: &Entry| entry.kind == Kind::Put;

@@ -396,7 +396,7 @@ impl LendingScan {
     #[cold]
     fn add_gap(&mut self, is_end: bool) {
         let state = self.pinned.state();
-        // What has expired for this walk may be there for one of an earlier moment.
+        // Records that have expired for this walk may be there for one of an earlier moment.
         if state.lifetimes.is_some() {
             return;
         }

@@ -7,10 +7,11 @@ use crate::hooked::HookedFs;
 use crate::{BLOCK, Records, collect};
 use ats_disk::fault_injection::{InjectedFault, inject};
 use ats_disk::{AtomicStore, Batch, DiskStore, Error, Lifetime, Options, Snapshot};
-use ats_store::{Change, Direction, End, Expires, Merges, Store};
+use ats_store::{Change, Direction, End, Expires, KeyRange, Merges, Store};
 use proptest::prelude::*;
 use proptest::sample::select;
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -232,7 +233,7 @@ fn a_store_is_opened_with_a_lifetime_if_it_was_made_with_one() {
     }
 }
 
-/// What an engine writes without a deadline would be read as something else.
+/// A value without a deadline would be read as another one.
 #[test]
 fn values_without_deadlines_are_refused() {
     let clocked = Clocked::new();
@@ -293,6 +294,9 @@ enum Step {
     Delete(u8),
     DeleteRange(u8, u8),
     TakeFirst,
+    TakeAll,
+    /// All records are replaced by these, which have the lifetime of the store.
+    ReplaceAll(u8, u8),
     /// The clock is set so many milliseconds ahead.
     Ahead(u64),
     /// The clock is set so many milliseconds back.
@@ -326,6 +330,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => key().prop_map(Step::Delete),
         1 => (key(), key()).prop_map(|(low, high)| Step::DeleteRange(low, high)),
         1 => Just(Step::TakeFirst),
+        1 => Just(Step::TakeAll),
+        1 => (key(), key()).prop_map(|(low, high)| Step::ReplaceAll(low, high)),
         5 => select(vec![1, 20, 90, 150, 3000]).prop_map(Step::Ahead),
         2 => select(vec![1, 150, 5000]).prop_map(Step::Back),
         3 => Just(Step::Flush),
@@ -477,13 +483,41 @@ impl Program {
                     self.state.remove(&key);
                 }
             }
+            Step::TakeAll => {
+                let taken = self.store().take_all(BLOCK).expect("taken");
+                let mut found = Vec::new();
+                let mut visit = |key: &[u8], value: &[u8]| {
+                    found.push((key.to_vec(), value.to_vec()));
+                    ControlFlow::Continue(())
+                };
+                let all = KeyRange::default();
+                let scanned = taken.scan(BLOCK, all, Direction::Up, &mut visit);
+                prop_assert_eq!(scanned, Ok(()));
+                prop_assert_eq!(found, alive(&self.state, self.now));
+                self.state.clear();
+            }
+            Step::ReplaceAll(low, high) => {
+                let replaced = self.store().replace_all(BLOCK, |visit| {
+                    for key in low..high {
+                        let _flow = visit(&[key], b"replaced");
+                    }
+                    Ok::<_, Error>(())
+                });
+                prop_assert_eq!(replaced, Ok(()));
+                self.state.clear();
+                for key in low..high {
+                    let value = Some(b"replaced".to_vec());
+                    self.set(&[key], value, Lifetime::OfStore);
+                }
+            }
             Step::Ahead(time) => self.set_clock(self.wall + time),
             Step::Back(time) => self.set_clock(self.wall - time.min(self.wall - 1)),
             Step::Flush => self.store().store().flush().expect("flushed"),
             Step::Compact => self.store().store().compact().expect("compacted"),
             Step::Work => drop(self.store().store().work().expect("worked")),
             Step::Snapshot => {
-                let snapshot = self.store().store().snapshot();
+                let snapshot = self.store().store().keep_snapshot(None);
+                prop_assert_eq!(snapshot.known_len(), None);
                 self.snapshots
                     .push((snapshot, alive(&self.state, self.now)));
             }

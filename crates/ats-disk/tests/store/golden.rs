@@ -10,7 +10,7 @@ use crate::directory::Directory;
 use crate::hooked::{Call, HookedFs};
 use crate::map::Model;
 use crate::open;
-use ats_disk::{Batch, Compression, DiskStore, Error, Options};
+use ats_disk::{Batch, Compression, DiskStore, Error, Lifetime, Options};
 use ats_store::{Direction, KeyRange};
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,6 +18,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 use xxhash_rust::xxh3::Xxh3;
 
 /// The formats of which there is a golden store, each with the checksum of its files.
@@ -278,6 +279,118 @@ fn stores_of_all_formats_are_read() {
         check_all(directory.path());
         assert_eq!(checksum(&golden(format)), sum);
     }
+}
+
+/// The format of stores whose records expire, of which there is a golden store, and the checksum of
+/// its files.
+const EXPIRING: (u32, u64) = (2, 0xc988_fddd_61e8_8ddd);
+/// The time of day at which it was made, and later, in milliseconds since 1970.
+const MADE: u64 = 1_800_000_000_000;
+/// The time that records of it have that expire.
+const SOON: Duration = Duration::from_secs(60);
+
+fn expiring_options(wall_clock: u64) -> Options {
+    // Journals have no room ahead.
+    let file_system = HookedFs::new(|call, path| match call {
+        Call::Reserve if !path.ends_with("reserve") => Err(io::ErrorKind::StorageFull.into()),
+        _ => Ok(()),
+    });
+    file_system.set_wall_clock(wall_clock);
+    options()
+        .file_system(file_system)
+        .lifetime(Lifetime::For(SOON))
+}
+
+/// Makes a store whose records expire, with some in runs and some in the journal.
+fn make_expiring(directory: &Path) {
+    fs::create_dir(directory).expect("it is not there");
+    let store = open(directory, &expiring_options(MADE));
+    let put = |number: u32, text: &str, lifetime: Lifetime| {
+        let deadline = match lifetime {
+            Lifetime::For(time) => Lifetime::Until(Duration::from_millis(MADE) + time),
+            other => other,
+        };
+        let value = deadline.before(format!("{text} {number}").as_bytes());
+        store.put(&key(number), &value).expect("written");
+    };
+    for number in 0..30 {
+        put(number, "older", Lifetime::Forever);
+    }
+    store.flush().expect("flushed");
+    for number in 0..20 {
+        put(number, "soon", Lifetime::For(SOON));
+    }
+    store.flush().expect("flushed");
+    for number in 10..15 {
+        put(number, "journal", Lifetime::For(2 * SOON));
+    }
+    store.delete(&key(29)).expect("written");
+    store.sync().expect("synced");
+    put(16, "last", Lifetime::Forever);
+    // The store is not closed: the journal stays.
+    drop(store);
+}
+
+/// Opens it at some time, and goes on with it; the files tell that it was made before.
+fn check_expiring(directory: &Path, wall_clock: u64) {
+    let options = expiring_options(wall_clock);
+    let is_later = |time: Duration| wall_clock >= MADE + time.as_millis() as u64;
+    let expected: Vec<_> = (0..29)
+        .filter_map(|number| {
+            let text = match number {
+                10..15 => (!is_later(2 * SOON)).then_some("journal")?,
+                16 => "last",
+                0..20 => (!is_later(SOON)).then_some("soon")?,
+                _ => "older",
+            };
+            Some((key(number), format!("{text} {number}").into_bytes()))
+        })
+        .collect();
+    let check = |store: &DiskStore| {
+        let scan = store.scan_lending(.., Direction::Up).expect("a scan");
+        assert_eq!(collect(scan), expected, "at {wall_clock}");
+        assert_eq!(store.verify(), Ok(()));
+    };
+    check(&open(directory, &options.clone().read_only(true)));
+    let store = open(directory, &options);
+    check(&store);
+    store.compact().expect("compacted");
+    check(&store);
+    store.close().expect("closed");
+    check(&open(directory, &options));
+    let without = DiskStore::open(directory, self::options());
+    assert!(matches!(without.err(), Some(Error::Option { .. })));
+}
+
+fn check_expiring_at_all_times(make: impl Fn() -> Directory) {
+    let soon = SOON.as_millis() as u64;
+    for wall_clock in [1, MADE, MADE + soon, MADE + 2 * soon] {
+        check_expiring(make().path(), wall_clock);
+    }
+}
+
+#[test]
+fn stores_whose_records_expire_are_read() {
+    let (format, sum) = EXPIRING;
+    assert_eq!(checksum(&golden(format)), sum, "store-{format} was changed");
+    check_expiring_at_all_times(|| copy(format));
+}
+
+/// The variable that names the folder in which [`expiring_stores_can_be_made`] leaves a store.
+const MAKE_EXPIRING: &str = "ATS_DISK_MAKE_GOLDEN_EXPIRING";
+
+#[test]
+fn expiring_stores_can_be_made() {
+    if let Some(path) = std::env::var_os(MAKE_EXPIRING) {
+        make_expiring(Path::new(&path));
+        let sum = checksum(Path::new(&path));
+        println!("{}: the checksum is {sum:#x}", path.display());
+    }
+    check_expiring_at_all_times(|| {
+        let directory = Directory::new();
+        make_expiring(directory.path());
+        directory
+    });
 }
 
 /// The variable that names the folder in which [`golden_stores_can_be_made`] leaves a store.

@@ -245,7 +245,6 @@ fn find_description(
             return Err(Failure::new(KnownAtom::Damaged, text));
         }
         for value in record.value.iter().chain(&record.operands) {
-            // The objects of a bag do not expire.
             match one_of_several(&record.key, value) {
                 Some((key, object)) => evidence.meet_alone(key, object),
                 None => evidence.meet(&record.key, value),

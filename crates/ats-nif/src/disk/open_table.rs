@@ -53,11 +53,13 @@ pub struct TableSnapshot {
     pub snapshot: Snapshot,
 }
 
-/// Returns, for a bag, the rule by which its objects are equal, and whether some may share a
-/// record.
+/// Returns, for a bag whose objects are records, the rule by which they are equal, and whether some
+/// may share a record. Where objects expire, all objects of a key are one record, since they have
+/// one deadline.
 fn bag_of(description: &Description) -> Option<(Arc<dyn BagValues>, bool)> {
     let identity = || ObjectIdentity::new(Arc::new(VmCodec), description.zeros);
-    description.table_type.is_bag().then(|| {
+    let are_records = description.table_type.is_bag() && description.lifetime.is_none();
+    are_records.then(|| {
         let identity: Arc<dyn BagValues> = Arc::new(identity());
         (identity, description.has_shared)
     })

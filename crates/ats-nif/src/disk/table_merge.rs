@@ -21,10 +21,6 @@ pub(super) enum TableMerge {
 impl TableMerge {
     /// Returns the merge named in a description.
     pub(super) fn of(description: &Description) -> Result<Self, Failure> {
-        if description.lifetime.is_some() && description.table_type.is_bag() {
-            let text = "objects of a bag on disk do not expire";
-            return Err(Failure::new(KnownAtom::Ttl, text));
-        }
         if description.merge.is_empty() {
             return Ok(TableMerge::LastWins);
         }
@@ -33,7 +29,7 @@ impl TableMerge {
             return Err(Failure::new(KnownAtom::Merge, text));
         }
         if let Some(merge) = ProgramMerge::of(description) {
-            // Its values wait for the program, and two of them have no order in time.
+            // Values wait for the program, which cannot know which of them had expired before.
             if description.lifetime.is_some() {
                 let text = "objects that a module merges do not expire";
                 return Err(Failure::new(KnownAtom::Ttl, text));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// The store of a table in a directory.
 pub enum TableStore {
-    /// A record for each key.
+    /// A record for each key. That of a bag whose objects expire has all objects of the key.
     Keys(AtomicStore),
     /// A record for each object.
     Objects(BagStore),

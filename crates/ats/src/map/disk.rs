@@ -79,8 +79,15 @@ impl<K: Key, V: Value> DiskMap<K, V> {
     /// Opens the map in a directory with options.
     ///
     /// # Errors
-    /// The errors of [`DiskStore::open`].
+    /// The errors of [`DiskStore::open`]; [`Error::Option`] with [`Options::lifetime`], as pairs do
+    /// not expire.
     pub fn open_with(directory: impl AsRef<Path>, options: Options) -> Result<Self, Error> {
+        if options.lifetime.is_some() {
+            return Err(Error::Option {
+                name: "lifetime",
+                why: "the pairs of a map do not expire",
+            });
+        }
         let store = DiskStore::open(directory.as_ref(), options)?;
         Ok(DiskMap {
             store: AtomicStore::new(store),

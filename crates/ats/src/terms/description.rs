@@ -15,10 +15,10 @@
 //! This is version 3, for tables whose objects expire: it ends with the
 //! [lifetime](ats_store::lifetime) of objects that are written without one of their own.
 //!
-//! Version 2 has no lifetime. It is for bags and tables with a format. The top bit of the type says that keys of
-//! a bag may still have all their objects in one record. Other tables are written as version 1,
-//! which has no format and which older releases read; they refuse version 2. In bags of version 1,
-//! each key has all its objects in one record.
+//! Version 2 has no lifetime. It is for bags and tables with a format. The top bit of the type says
+//! that keys of a bag may still have all their objects in one record. Other tables are written as
+//! version 1, which has no format and which older releases read; they refuse version 2. In bags of
+//! version 1, each key has all its objects in one record.
 
 use crate::terms::table::TableType;
 use ats_store::Lifetime;

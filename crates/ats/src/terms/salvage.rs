@@ -21,8 +21,9 @@ pub fn parse_merge(text: &str) -> Option<Vec<u8>> {
 }
 
 /// Returns the merge of a table whose store has a merge operator of this name and version, and the
-/// position of the key, from 1, if the name contains it. `None` if tables have no such operator. The
-/// merge is empty if the name says only that objects expire, as those of other stores may do, too.
+/// position of the key, from 1, if the name contains it. `None` if tables have no such operator.
+/// The merge is empty if the name says only that objects expire, as those of other stores may do,
+/// too.
 #[must_use]
 pub fn merge_of_operator(name: &str, version: u32) -> Option<(Vec<u8>, Option<usize>)> {
     let name = unmark_operator(name).unwrap_or(name);
@@ -102,6 +103,15 @@ const WHOLE: [TableType; 4] = [
     TableType::Bag,
     TableType::DuplicateBag,
 ];
+/// The same, of tables whose objects expire.
+const EXPIRING: [TableType; 6] = [
+    TableType::Set,
+    TableType::OrderedSet,
+    TableType::Bag,
+    TableType::DuplicateBag,
+    TableType::OrderedBag,
+    TableType::OrderedDuplicateBag,
+];
 /// Types of tables in which each object has its own record.
 const ALONE: [TableType; 4] = [
     TableType::Bag,
@@ -139,8 +149,12 @@ impl Evidence {
             (Some(_), Some((_, content))) => content,
             (Some(_), None) => return,
         };
+        let types: &[TableType] = match self.lifetime {
+            None => &WHOLE,
+            Some(_) => &EXPIRING,
+        };
         if let Some(objects) = objects(value) {
-            self.meet_objects(key, &objects, &WHOLE);
+            self.meet_objects(key, &objects, types);
         }
     }
 
@@ -178,8 +192,7 @@ impl Evidence {
     /// Returns all tables that can contain these objects, for any keys.
     fn candidates(&self, objects: &[(&[u8], Term)], types: &[TableType]) -> Vec<Description> {
         let types = types.iter().copied();
-        let has_bags = self.merge.is_empty() && self.lifetime.is_none();
-        let types = types.filter(|one| has_bags || !one.is_bag());
+        let types = types.filter(|one| self.merge.is_empty() || !one.is_bag());
         let types: Vec<_> = types.collect();
         let arities = objects.iter().filter_map(|(_, object)| object.as_tuple());
         let positions = 1..=arities.map(<[Term]>::len).min().unwrap_or(0);

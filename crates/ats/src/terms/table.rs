@@ -103,8 +103,8 @@ impl<H: Host> Table<H> {
     /// [`ObjectIdentity`](crate::terms::ObjectIdentity). An identifier of a resource of the host in
     /// the external term format does not keep the resource alive.
     ///
-    /// Objects [expire](Table::expiring) if the records of the store [do](ats_store::Expires). Each
-    /// key has one deadline; such a store must not have [`Bags`](ats_store::Bags).
+    /// Objects [expire](Table::expiring) if the records of the store [do](ats_store::Expires). The
+    /// objects of a key have one deadline; such a store must not have [`Bags`](ats_store::Bags).
     ///
     /// ```
     /// use ats::terms::{BTreeStore, Table, TableType, TermCodec, TermHost, Workspace, Zeros};

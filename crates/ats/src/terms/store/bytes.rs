@@ -280,9 +280,12 @@ impl<H: Host> ByteStore<H> {
 
     /// Returns `true` if a walk may continue from this key.
     fn knows(&self, key: &[u8]) -> Result<bool, Error> {
-        Ok(self.keys.ordered
-            || self.store().get(self.may_block(), key, &mut |_| {})?
-            || self.fixation().removed.contains(key))
+        if self.keys.ordered || self.store().get(self.may_block(), key, &mut |_| {})? {
+            return Ok(true);
+        }
+        let fixation = self.fixation();
+        // Nobody is told of a key that expires.
+        Ok(fixation.removed.contains(key) || (fixation.fixed && self.expires()))
     }
 }
 
