@@ -571,12 +571,32 @@ ttl(Name, Key) ->
 
 %% @doc Gives the objects of a key the time of the table from now on. Otherwise the same as {@link
 %% touch/3}.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(sessions, [{ttl, 60000}]),
+%%    dats:insert(sessions, {ann, online}, #{ttl => infinity}).
+%% ok
+%% 2> dats:touch(sessions, ann).
+%% true
+%% 3> dats:ttl(sessions, ann) =< 60000.
+%% true
+%% '''
 -spec touch(tab_name(), Key :: term()) -> boolean() | {error, reason()}.
 touch(Name, Key) ->
     ?ANSWER(ats_nif:touch(?CHANGED(Name), Key, default), Name, [Name, Key]).
 
 %% @doc Gives the objects of a key a time from now on, in milliseconds. Returns `false' if the key
 %% has no objects. The table must have the option `ttl'. The objects are read, and written again.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(sessions, [{ttl, 60000}]),
+%%    dats:insert(sessions, {ann, online}).
+%% ok
+%% 2> dats:touch(sessions, ann, infinity).
+%% true
+%% 3> dats:touch(sessions, bob, 1000).
+%% false
+%% '''
 -spec touch(tab_name(), Key :: term(), infinity | (Milliseconds :: pos_integer())) ->
           boolean() | {error, reason()}.
 touch(Name, Key, Ttl) ->

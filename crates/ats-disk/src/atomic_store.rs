@@ -10,7 +10,7 @@ mod end_hints;
 use crate::batch::Batch;
 use crate::blocking;
 use crate::entry::MAX_BYTES;
-use crate::entry::collapse::is_absent;
+use crate::entry::collapse::{is_absent, merge};
 use crate::error::Error;
 use crate::lifetime::{self, Lifetimes};
 use crate::read::{Snapshot, visit_each};
@@ -19,7 +19,7 @@ use crate::store::DiskStore;
 use ats_store::store::{DecideEnd, Visit};
 use ats_store::{
     BatchPlan, Change, Direction, End, Expires, KeyRange, Lifetime, MayBlock, MergeOperator,
-    Merges, Store,
+    Merged, Merges, Store,
 };
 use end_hints::{Claim, EndHints};
 use parking_lot::{Mutex, MutexGuard};
@@ -318,7 +318,14 @@ impl AtomicStore {
         let (own, operand) = Lifetime::split(operand).ok_or_else(lifetime::no_lifetime)?;
         let old = self.find_dated(may_block, lifetimes, key)?;
         let (deadline, earlier) = old.unzip();
-        let merged = lifetime::merge(operator, key, earlier.as_deref(), operand)?;
+        let merged = match earlier {
+            None => operand.to_vec(),
+            Some(earlier) => match merge(operator, key, &earlier, operand)? {
+                Merged::Earlier => earlier,
+                Merged::Later => operand.to_vec(),
+                Merged::New(value) => value,
+            },
+        };
         if is_absent(Some(operator), key, &merged)? {
             return self.store.write_one(may_block, |batch| batch.delete(key));
         }

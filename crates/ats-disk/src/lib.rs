@@ -94,6 +94,14 @@
 //! A [`DiskStore`] writes without reading. [`AtomicStore`] lets changes depend on values, as
 //! [`ats_store::Store`] asks for, and [`BagStore`] has keys with several values.
 //!
+//! # Records that expire
+//! A store with the option [`lifetime`](Options::lifetime) keeps a deadline with each value. Past
+//! it the record is gone for every reader, at once, and no older value of its key returns;
+//! compactions give its room back. Deadlines are those of the time of day. A clock that is set back
+//! brings nothing back: in an open store the time stands still then, and a later opening does not
+//! begin before the latest time in the files, which are told it when they are written, and by
+//! writes once a second.
+//!
 //! # Consistency
 //! - **One key.** Writes and reads of a key are linearizable: a read that begins after a write has
 //!   returned sees it, or a later one. No reader sees a write that returned an error.

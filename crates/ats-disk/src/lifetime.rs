@@ -18,7 +18,6 @@
 //! - LIFETIME-2. A reader asks for the time after it has the version that it reads, and a
 //!   compaction before it begins. So no record is missing in a version that a reader would see.
 
-use crate::entry::collapse;
 use crate::error::Error;
 use crate::fs::FileSystem;
 use crate::operator_id::OperatorId;
@@ -211,26 +210,6 @@ impl MergeOperator for Deadlines {
         let content = self.content.as_ref().zip(content(value).ok());
         content.is_some_and(|(operator, value)| operator.is_absent(key, value))
     }
-}
-
-/// Merges an operand with the content of a value.
-///
-/// # Errors
-/// [`Error::Merge`].
-pub(crate) fn merge(
-    operator: &dyn MergeOperator,
-    key: &[u8],
-    earlier: Option<&[u8]>,
-    operand: &[u8],
-) -> Result<Vec<u8>, Error> {
-    let Some(earlier) = earlier else {
-        return Ok(operand.to_vec());
-    };
-    Ok(match collapse::merge(operator, key, earlier, operand)? {
-        Merged::Earlier => earlier.to_vec(),
-        Merged::Later => operand.to_vec(),
-        Merged::New(value) => value,
-    })
 }
 
 #[cfg(test)]

@@ -302,7 +302,7 @@ fn a_description_is_made_again() {
     assert!(why.contains("the options do not fit"), "{why}");
 }
 
-/// Tables whose objects expire are known by the mark of their stores, whatever their merge is.
+/// Tables whose objects expire are known by the mark of their stores, with any merge and none.
 #[test]
 fn a_table_whose_objects_expire_is_known() {
     let directory = Directory::new();

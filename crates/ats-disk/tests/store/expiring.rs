@@ -469,47 +469,9 @@ impl Program {
                     .expect("written");
                 self.state.retain(|key, _| !range.contains(&[key[0]]));
             }
-            Step::TakeFirst => {
-                let mut taken = None;
-                let mut take = |record: Option<(&[u8], &[u8])>| {
-                    taken = record.map(|(key, value)| (key.to_vec(), value.to_vec()));
-                    Change::Remove
-                };
-                let took = self.store().update_end(BLOCK, End::First, &mut take);
-                prop_assert_eq!(took, Ok(()));
-                let first = alive(&self.state, self.now).into_iter().next();
-                prop_assert_eq!(&taken, &first);
-                if let Some((key, _)) = first {
-                    self.state.remove(&key);
-                }
-            }
-            Step::TakeAll => {
-                let taken = self.store().take_all(BLOCK).expect("taken");
-                let mut found = Vec::new();
-                let mut visit = |key: &[u8], value: &[u8]| {
-                    found.push((key.to_vec(), value.to_vec()));
-                    ControlFlow::Continue(())
-                };
-                let all = KeyRange::default();
-                let scanned = taken.scan(BLOCK, all, Direction::Up, &mut visit);
-                prop_assert_eq!(scanned, Ok(()));
-                prop_assert_eq!(found, alive(&self.state, self.now));
-                self.state.clear();
-            }
-            Step::ReplaceAll(low, high) => {
-                let replaced = self.store().replace_all(BLOCK, |visit| {
-                    for key in low..high {
-                        let _flow = visit(&[key], b"replaced");
-                    }
-                    Ok::<_, Error>(())
-                });
-                prop_assert_eq!(replaced, Ok(()));
-                self.state.clear();
-                for key in low..high {
-                    let value = Some(b"replaced".to_vec());
-                    self.set(&[key], value, Lifetime::OfStore);
-                }
-            }
+            Step::TakeFirst => self.take_first()?,
+            Step::TakeAll => self.take_all()?,
+            Step::ReplaceAll(low, high) => self.replace_all(low, high)?,
             Step::Ahead(time) => self.set_clock(self.wall + time),
             Step::Back(time) => self.set_clock(self.wall - time.min(self.wall - 1)),
             Step::Flush => self.store().store().flush().expect("flushed"),
@@ -536,6 +498,53 @@ impl Program {
             }
         }
         self.check()
+    }
+
+    fn take_first(&mut self) -> Result<(), TestCaseError> {
+        let mut taken = None;
+        let mut take = |record: Option<(&[u8], &[u8])>| {
+            taken = record.map(|(key, value)| (key.to_vec(), value.to_vec()));
+            Change::Remove
+        };
+        let took = self.store().update_end(BLOCK, End::First, &mut take);
+        prop_assert_eq!(took, Ok(()));
+        let first = alive(&self.state, self.now).into_iter().next();
+        prop_assert_eq!(&taken, &first);
+        if let Some((key, _)) = first {
+            self.state.remove(&key);
+        }
+        Ok(())
+    }
+
+    fn take_all(&mut self) -> Result<(), TestCaseError> {
+        let taken = self.store().take_all(BLOCK).expect("taken");
+        let mut found = Vec::new();
+        let mut visit = |key: &[u8], value: &[u8]| {
+            found.push((key.to_vec(), value.to_vec()));
+            ControlFlow::Continue(())
+        };
+        let all = KeyRange::default();
+        let scanned = taken.scan(BLOCK, all, Direction::Up, &mut visit);
+        prop_assert_eq!(scanned, Ok(()));
+        prop_assert_eq!(found, alive(&self.state, self.now));
+        self.state.clear();
+        Ok(())
+    }
+
+    fn replace_all(&mut self, low: u8, high: u8) -> Result<(), TestCaseError> {
+        let replaced = self.store().replace_all(BLOCK, |visit| {
+            for key in low..high {
+                let _flow = visit(&[key], b"replaced");
+            }
+            Ok::<_, Error>(())
+        });
+        prop_assert_eq!(replaced, Ok(()));
+        self.state.clear();
+        for key in low..high {
+            let value = Some(b"replaced".to_vec());
+            self.set(&[key], value, Lifetime::OfStore);
+        }
+        Ok(())
     }
 
     fn set_clock(&mut self, wall: u64) {

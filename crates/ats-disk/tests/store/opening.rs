@@ -38,7 +38,7 @@ fn set_run_format(file: &mut [u8], format: u32) {
 #[test]
 fn files_of_a_newer_format_are_refused() {
     for (prefix, named, newest) in [
-        // That of a store whose records expire.
+        // Stores whose records expire have manifests of a later format.
         ("manifest", "manifest", NEWEST + 1),
         ("journal-", "journal-", NEWEST),
         ("run-", "run file", NEWEST),

@@ -8,6 +8,7 @@ mod checker;
 mod common;
 mod compressed;
 mod counters;
+mod expiring_on_disk;
 mod failing;
 mod linear;
 mod lists;

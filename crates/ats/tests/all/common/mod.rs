@@ -4,7 +4,7 @@ pub(crate) mod histories;
 pub(crate) mod model;
 mod on_disk;
 
-pub(crate) use on_disk::{Directory, on_disk};
+pub(crate) use on_disk::{Directory, expiring_on_disk, on_disk};
 
 use ats::terms::{BTreeStore, Error, Store, Table, TableType, TermCodec, TermHost, Ttl, Workspace};
 use ats_term::{Term, Zeros};

@@ -7,7 +7,7 @@ use super::{TermTable, on_store};
 use ats::terms::{Direction, End, KeyRange, ObjectIdentity, Store, TableType, TermCodec, Zeros};
 use ats_disk::{AtomicStore, BagStore, DiskStore, Options};
 use ats_store::store::{DecideEnd, Visit};
-use ats_store::{AddRule, Bags, BatchPlan, Error, MayBlock};
+use ats_store::{AddRule, Bags, BatchPlan, Error, Expires, Lifetime, MayBlock};
 pub(crate) use directory::Directory;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
@@ -18,7 +18,10 @@ struct OnDisk {
     /// The open store; `None` while it is reopened.
     store: RwLock<Option<Open>>,
     directory: Directory,
+    /// `true` if each object of a bag is a record.
     is_bag: bool,
+    /// `true` if records may expire.
+    expires: bool,
     changes: AtomicUsize,
 }
 
@@ -27,14 +30,15 @@ struct Open {
     records: Box<dyn Store>,
 }
 
-fn open(directory: &Directory, is_bag: bool) -> Open {
-    let options = Options::new()
+fn open(directory: &Directory, is_bag: bool, expires: bool) -> Open {
+    let mut options = Options::new()
         .memtable_bytes(3_000)
         .cache_bytes(20_000)
         .block_bytes(100)
         .file_bytes(1_000)
         .fan_in(2)
         .background(false);
+    options.lifetime = expires.then_some(Lifetime::Forever);
     let files = DiskStore::open(directory.path(), options).expect("opened");
     let store = files.clone();
     let zeros = Zeros::Distinct;
@@ -48,12 +52,13 @@ fn open(directory: &Directory, is_bag: bool) -> Open {
 }
 
 impl OnDisk {
-    fn new(is_bag: bool) -> Self {
+    fn new(is_bag: bool, expires: bool) -> Self {
         let directory = Directory::new();
         OnDisk {
-            store: RwLock::new(Some(open(&directory, is_bag))),
+            store: RwLock::new(Some(open(&directory, is_bag, expires))),
             directory,
             is_bag,
+            expires,
             changes: AtomicUsize::new(0),
         }
     }
@@ -84,7 +89,7 @@ impl OnDisk {
         if changes % 50 == 49 {
             let mut store = self.store.write().unwrap_or_else(PoisonError::into_inner);
             *store = None;
-            *store = Some(open(&self.directory, self.is_bag));
+            *store = Some(open(&self.directory, self.is_bag, self.expires));
         }
     }
 }
@@ -147,8 +152,38 @@ impl Store for OnDisk {
         self.read(|store| store.take_all(may_block))
     }
 
+    fn expires(&self) -> Option<&dyn Expires> {
+        self.expires.then_some(self as &dyn Expires)
+    }
+
     fn bags(&self) -> Option<&dyn Bags> {
         self.is_bag.then_some(self as &dyn Bags)
+    }
+}
+
+impl Expires for OnDisk {
+    fn time_left(
+        &self,
+        may_block: Option<MayBlock>,
+        key: &[u8],
+    ) -> Result<Option<Lifetime>, Error> {
+        self.read(|store| store.expires().expect("it does").time_left(may_block, key))
+    }
+
+    fn set_lifetime(
+        &self,
+        may_block: Option<MayBlock>,
+        key: &[u8],
+        lifetime: Lifetime,
+    ) -> Result<bool, Error> {
+        self.read(|store| {
+            let expires = store.expires().expect("it does");
+            expires.set_lifetime(may_block, key, lifetime)
+        })
+    }
+
+    fn expired(&self) -> u64 {
+        self.read(|store| store.expires().expect("it does").expired())
     }
 }
 
@@ -183,5 +218,10 @@ impl Bags for OnDisk {
 
 /// Returns a table on disk.
 pub(crate) fn on_disk(kind: TableType, key_position: usize) -> TermTable {
-    on_store(OnDisk::new(kind.is_bag()), kind, key_position)
+    on_store(OnDisk::new(kind.is_bag(), false), kind, key_position)
+}
+
+/// Returns a table on disk whose objects may expire.
+pub(crate) fn expiring_on_disk(kind: TableType, key_position: usize) -> TermTable {
+    on_store(OnDisk::new(false, true), kind, key_position)
 }
