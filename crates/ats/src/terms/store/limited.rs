@@ -107,7 +107,7 @@ pub enum Ttl {
 }
 
 /// The time that is left to the objects of a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TimeLeft {
     /// A time, in whole milliseconds.
     Time(Duration),
@@ -339,6 +339,11 @@ impl<S, H: Host> Limited<S, H> {
         found
     }
 
+    /// Counts a record that was removed because it was too large.
+    pub(crate) fn count_evicted(&self) {
+        self.evicted.add(1);
+    }
+
     /// Returns the approximate bytes of memory of the deadlines and the queues.
     fn bytes_of_lists(&self) -> usize {
         self.deadlines.bytes() + self.queues().map_or(0, |queues| queues.bytes())
@@ -468,6 +473,19 @@ impl<S, H: Host> Limited<S, H> {
         }
     }
 
+    /// Returns `true` if a record alone is too large for the bound.
+    pub(crate) fn is_too_large(&self, record: &RecordBox<Values<H>>) -> bool
+    where
+        S: TableRecords<H>,
+    {
+        self.limits.bytes.is_some_and(|most| {
+            let empty = self
+                .empty_bytes
+                .get_or_init(|| self.records.about_bytes() + LISTS_BYTES);
+            record.bytes() + empty > most
+        })
+    }
+
     /// Returns the change of a key that has the record `old`, as a decision has made it; `None` if
     /// the new record alone is too large for the bound.
     fn dated_within(
@@ -479,13 +497,10 @@ impl<S, H: Host> Limited<S, H> {
     where
         S: TableRecords<H>,
     {
-        if let (Change::Put(record), Some(most)) = (&change, self.limits.bytes) {
-            let empty = self
-                .empty_bytes
-                .get_or_init(|| self.records.about_bytes() + LISTS_BYTES);
-            if record.bytes() + empty > most {
-                return None;
-            }
+        if let Change::Put(record) = &change
+            && self.is_too_large(record)
+        {
+            return None;
         }
         Some(self.dated(key, old, change))
     }
@@ -636,7 +651,7 @@ impl<S, H: Host> Limited<S, H> {
     ///
     /// # Errors
     /// [`Error::Busy`] if the calling thread must not work for that long.
-    fn sweep_all(&self) -> Result<(), Error>
+    pub(crate) fn sweep_all(&self) -> Result<(), Error>
     where
         S: TableRecords<H>,
     {
