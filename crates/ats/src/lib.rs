@@ -93,10 +93,13 @@ pub use map::Serde;
 pub use map::sum_of_lengths;
 pub use map::{
     AsKey, AsValue, ByteBounds, HashIter, HashMap, HashSnapshot, Key, KeyBounds, KeyBytes,
-    KeyPrefix, KeyReader, OrderedIter, OrderedMap, OrderedSnapshot, Value, ValueBytes, take_part,
+    KeyPrefix, KeyReader, Limited, MapBuilder, MapKind, OrderedIter, OrderedMap, OrderedSnapshot,
+    Unlimited, Value, ValueBytes, take_part,
 };
 #[cfg(feature = "disk")]
 pub use map::{DiskBatch, DiskIter, DiskMap, DiskSnapshot};
+#[doc(inline)]
+pub use terms::TimeLeft;
 
 /// The Rust example of the project's front page, which must stay right.
 #[doc = include_str!("../../../README.md")]

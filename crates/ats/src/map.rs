@@ -2,24 +2,31 @@
 mod shared;
 
 mod bounds;
+mod builder;
 #[cfg(feature = "disk")]
 mod disk;
 mod hash;
 mod key;
+mod kind;
+mod limited;
+mod making;
 mod ordered;
 mod piece;
 mod records;
 #[cfg(feature = "serde")]
 mod serialize;
+mod store;
 mod store_of_map;
 mod value;
 mod words;
 
 pub use bounds::{ByteBounds, KeyBounds, KeyPrefix};
+pub use builder::MapBuilder;
 #[cfg(feature = "disk")]
 pub use disk::{DiskBatch, DiskIter, DiskMap, DiskSnapshot};
 pub use hash::{HashMap, Iter as HashIter, Snapshot as HashSnapshot};
 pub use key::{AsKey, Key, KeyBytes, KeyReader};
+pub use kind::{Limited, MapKind, Unlimited};
 pub use ordered::{Iter as OrderedIter, OrderedMap, Snapshot as OrderedSnapshot};
 #[cfg(feature = "serde")]
 pub use value::Serde;

@@ -2,14 +2,22 @@
 
 mod walk;
 
+use super::builder::MapBuilder;
 use super::key::{AsKey, Key};
+use super::kind::{Limited, MapKind, Stores, Unlimited};
+use super::limited::{LimitedStore, dating_for};
 use super::records::{Records, decode_key, decode_value};
+use super::store::MapStore;
 use super::store_of_map::StoreOfMap;
 use super::value::{AsValue, Value};
-use ats_mem::{End, HashTable, Plain, Provided, ReadPoint, When};
+use crate::terms::TimeLeft;
+use crate::terms::note::Dating;
+use ats_mem::{End, HashTable, ReadPoint, When};
+use std::convert::Infallible;
 use std::fmt;
 use std::iter::FusedIterator;
 use std::marker::PhantomData;
+use std::time::Duration;
 use walk::Walk;
 
 /// A concurrent map without order.
@@ -36,13 +44,34 @@ use walk::Walk;
 /// assert_eq!(words.get("the"), Some(3));
 /// assert_eq!(words.len(), 4);
 /// ```
-pub struct HashMap<K, V> {
-    records: RecordsOfMap<K, V>,
+///
+/// `L` is [`Limited`] if pairs of the map expire, or the map has a bound: see
+/// [`builder`](HashMap::builder).
+pub struct HashMap<K, V, L: MapKind = Unlimited> {
+    records: RecordsOfMap<K, V, L>,
 }
 
-type RecordsOfMap<K, V> = Records<HashTable<Plain>, K, V>;
+type RecordsOfMap<K, V, L> = Records<<L as Stores>::Hash, K, V>;
 
 impl<K: Key, V: Value> HashMap<K, V> {
+    unlimited_functions!("HashMap", HashTable::new(), HashMap<K, V, Limited>);
+}
+
+impl<K: Key, V: Value> HashMap<K, V, Limited> {
+    limited_functions!("HashMap");
+}
+
+impl<K: Key, V: Value> MapBuilder<HashMap<K, V, Limited>> {
+    /// Builds the map, which is empty.
+    #[must_use]
+    pub fn build(self) -> HashMap<K, V, Limited> {
+        HashMap {
+            records: Records::new(LimitedStore::new(self.limits)),
+        }
+    }
+}
+
+impl<K: Key, V: Value, L: MapKind> HashMap<K, V, L> {
     shared_functions!("HashMap");
 
     /// Iterates over all pairs, in no order.
@@ -52,7 +81,7 @@ impl<K: Key, V: Value> HashMap<K, V> {
     /// returned exactly once, a key that is absent throughout is not returned. A
     /// [`snapshot`](Self::snapshot) shows all keys as of one moment. The iterator keeps no lock,
     /// and does not keep removed pairs in memory, so it can live for any time.
-    pub fn iter(&self) -> Iter<'_, K, V> {
+    pub fn iter(&self) -> Iter<'_, K, V, L> {
         Iter::new(&self.records, When::NOW)
     }
 
@@ -72,24 +101,24 @@ impl<K: Key, V: Value> HashMap<K, V> {
 
 shared_traits!(HashMap);
 
-impl<K: Key, V: Value> Snapshot<'_, K, V> {
+impl<K: Key, V: Value, L: MapKind> Snapshot<'_, K, V, L> {
     /// Iterates over all pairs at the moment, in no order.
-    pub fn iter(&self) -> Iter<'_, K, V> {
+    pub fn iter(&self) -> Iter<'_, K, V, L> {
         Iter::new(&self.records, self.when)
     }
 }
 
 /// An iterator over all pairs of a map: see [`HashMap::iter`].
 #[must_use = "an iterator does nothing unless it is asked for its items"]
-pub struct Iter<'m, K, V> {
-    store: &'m StoreOfMap<HashTable<Plain>>,
+pub struct Iter<'m, K, V, L: MapKind = Unlimited> {
+    store: &'m StoreOfMap<L::Hash>,
     when: When,
     walk: Walk,
     types: PhantomData<fn() -> (K, V)>,
 }
 
-impl<'m, K: Key, V: Value> Iter<'m, K, V> {
-    fn new(records: &'m RecordsOfMap<K, V>, when: When) -> Self {
+impl<'m, K: Key, V: Value, L: MapKind> Iter<'m, K, V, L> {
+    fn new(records: &'m RecordsOfMap<K, V, L>, when: When) -> Self {
         Iter {
             store: records.store(),
             when,
@@ -103,7 +132,7 @@ impl<'m, K: Key, V: Value> Iter<'m, K, V> {
     }
 }
 
-impl<K: Key, V: Value> Iterator for Iter<'_, K, V> {
+impl<K: Key, V: Value, L: MapKind> Iterator for Iter<'_, K, V, L> {
     type Item = (K, V);
 
     fn next(&mut self) -> Option<(K, V)> {
@@ -112,9 +141,9 @@ impl<K: Key, V: Value> Iterator for Iter<'_, K, V> {
     }
 }
 
-impl<K: Key, V: Value> FusedIterator for Iter<'_, K, V> {}
+impl<K: Key, V: Value, L: MapKind> FusedIterator for Iter<'_, K, V, L> {}
 
-impl<K, V> fmt::Debug for Iter<'_, K, V> {
+impl<K, V, L: MapKind> fmt::Debug for Iter<'_, K, V, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Iter").finish_non_exhaustive()
     }

@@ -3,14 +3,22 @@
 mod walk;
 
 use super::bounds::{ByteBounds, KeyBounds, KeyPrefix, of_prefix};
+use super::builder::MapBuilder;
 use super::key::{AsKey, Key};
+use super::kind::{Limited, MapKind, Stores, Unlimited};
+use super::limited::{LimitedStore, dating_for};
 use super::records::{Records, decode_key, decode_value, value_bytes};
+use super::store::{MapStore, OrderedStore};
 use super::store_of_map::StoreOfMap;
 use super::value::{AsValue, Value};
-use ats_mem::{CaTree, End, Plain, Provided, ReadPoint, Record, When};
+use crate::terms::TimeLeft;
+use crate::terms::note::Dating;
+use ats_mem::{CaTree, Direction, End, ReadPoint, Record, When};
+use std::convert::Infallible;
 use std::fmt;
 use std::iter::FusedIterator;
 use std::marker::PhantomData;
+use std::time::Duration;
 use walk::{Passed, Walk, pass};
 
 /// A concurrent map in the order of its keys.
@@ -33,17 +41,38 @@ use walk::{Passed, Walk, pass};
 /// let dear: Vec<_> = prices.range("b"..).map(|(name, _)| name).collect();
 /// assert_eq!(dear, ["pear"]);
 /// ```
-pub struct OrderedMap<K, V> {
-    records: RecordsOfMap<K, V>,
+///
+/// `L` is [`Limited`] if pairs of the map expire, or the map has a bound: see
+/// [`builder`](OrderedMap::builder).
+pub struct OrderedMap<K, V, L: MapKind = Unlimited> {
+    records: RecordsOfMap<K, V, L>,
 }
 
-type RecordsOfMap<K, V> = Records<CaTree<Plain>, K, V>;
+type RecordsOfMap<K, V, L> = Records<<L as Stores>::Tree, K, V>;
 
 impl<K: Key, V: Value> OrderedMap<K, V> {
+    unlimited_functions!("OrderedMap", CaTree::new(), OrderedMap<K, V, Limited>);
+}
+
+impl<K: Key, V: Value> OrderedMap<K, V, Limited> {
+    limited_functions!("OrderedMap");
+}
+
+impl<K: Key, V: Value> MapBuilder<OrderedMap<K, V, Limited>> {
+    /// Builds the map, which is empty.
+    #[must_use]
+    pub fn build(self) -> OrderedMap<K, V, Limited> {
+        OrderedMap {
+            records: Records::new(LimitedStore::new(self.limits)),
+        }
+    }
+}
+
+impl<K: Key, V: Value, L: MapKind> OrderedMap<K, V, L> {
     shared_functions!("OrderedMap");
 
     /// Iterates over all pairs in key order: see [`range`](OrderedMap::range).
-    pub fn iter(&self) -> Iter<'_, K, V> {
+    pub fn iter(&self) -> Iter<'_, K, V, L> {
         self.range(..)
     }
 
@@ -64,13 +93,13 @@ impl<K: Key, V: Value> OrderedMap<K, V> {
     /// assert_eq!(some.count(), 4);
     /// assert_eq!(squares.range(..0).next_back(), Some((-1, 1)));
     /// ```
-    pub fn range(&self, keys: impl KeyBounds<K>) -> Iter<'_, K, V> {
+    pub fn range(&self, keys: impl KeyBounds<K>) -> Iter<'_, K, V, L> {
         Iter::new(&self.records, &keys.to_bytes(), When::NOW)
     }
 
     /// Iterates over the pairs of the keys with a [prefix](KeyPrefix): see
     /// [`range`](OrderedMap::range).
-    pub fn prefix(&self, prefix: impl KeyPrefix<K>) -> Iter<'_, K, V> {
+    pub fn prefix(&self, prefix: impl KeyPrefix<K>) -> Iter<'_, K, V, L> {
         Iter::new(&self.records, &of_prefix(&prefix), When::NOW)
     }
 
@@ -84,13 +113,21 @@ impl<K: Key, V: Value> OrderedMap<K, V> {
     /// ```
     pub fn first(&self) -> Option<(K, V)> {
         let guard = ats_sync::pin();
-        self.records.store().get(&guard).first(&guard).map(pair)
+        self.records
+            .store()
+            .get(&guard)
+            .at_end(Direction::Up, &guard)
+            .map(pair::<L::Tree, K, V>)
     }
 
     /// Returns the last pair.
     pub fn last(&self) -> Option<(K, V)> {
         let guard = ats_sync::pin();
-        self.records.store().get(&guard).last(&guard).map(pair)
+        self.records
+            .store()
+            .get(&guard)
+            .at_end(Direction::Down, &guard)
+            .map(pair::<L::Tree, K, V>)
     }
 
     /// Removes the first key, and returns its pair. Concurrent calls return different pairs, so a
@@ -162,21 +199,25 @@ impl<K: Key, V: Value> OrderedMap<K, V> {
     }
 }
 
-fn count<K: Key, V: Value>(records: &RecordsOfMap<K, V>, bounds: &ByteBounds, when: When) -> usize {
+fn count<S: OrderedStore, K: Key, V: Value>(
+    records: &Records<S, K, V>,
+    bounds: &ByteBounds,
+    when: When,
+) -> usize {
     match pass(records.store(), bounds, when, usize::MAX, |_| ()) {
         Passed::All(count) => count,
         Passed::At(()) => usize::MAX,
     }
 }
 
-fn nth<K: Key, V: Value>(
-    records: &RecordsOfMap<K, V>,
+fn nth<S: OrderedStore, K: Key, V: Value>(
+    records: &Records<S, K, V>,
     bounds: &ByteBounds,
     when: When,
     rank: usize,
 ) -> Option<(K, V)> {
-    let copy = |record: &Record<Plain>| {
-        let value = value_bytes::<V>(record);
+    let copy = |record: &Record<S::Of>| {
+        let value = value_bytes::<S, V>(record);
         (record.key().to_vec(), value.to_vec())
     };
     match pass(records.store(), bounds, when, rank, copy) {
@@ -190,18 +231,18 @@ fn below<K>(key: &impl AsKey<K>) -> ByteBounds {
     KeyBounds::<K>::to_bytes(&(..key))
 }
 
-fn pair<K: Key, V: Value>(record: &Record<Plain>) -> (K, V) {
+fn pair<S: MapStore, K: Key, V: Value>(record: &Record<S::Of>) -> (K, V) {
     (
         decode_key(record.key()),
-        decode_value(value_bytes::<V>(record)),
+        decode_value(value_bytes::<S, V>(record)),
     )
 }
 
 shared_traits!(OrderedMap);
 
-impl<K: Key, V: Value> Snapshot<'_, K, V> {
+impl<K: Key, V: Value, L: MapKind> Snapshot<'_, K, V, L> {
     /// Iterates over all pairs at the moment, in key order.
-    pub fn iter(&self) -> Iter<'_, K, V> {
+    pub fn iter(&self) -> Iter<'_, K, V, L> {
         self.range(..)
     }
 
@@ -215,12 +256,12 @@ impl<K: Key, V: Value> Snapshot<'_, K, V> {
     /// assert_eq!(before.range(10..20).rev().next(), Some((19, 19)));
     /// assert_eq!(before.range(10..20).count(), 10);
     /// ```
-    pub fn range(&self, keys: impl KeyBounds<K>) -> Iter<'_, K, V> {
+    pub fn range(&self, keys: impl KeyBounds<K>) -> Iter<'_, K, V, L> {
         Iter::new(&self.records, &keys.to_bytes(), self.when)
     }
 
     /// Iterates over the pairs of the keys with a [prefix](KeyPrefix) at the moment.
-    pub fn prefix(&self, prefix: impl KeyPrefix<K>) -> Iter<'_, K, V> {
+    pub fn prefix(&self, prefix: impl KeyPrefix<K>) -> Iter<'_, K, V, L> {
         Iter::new(&self.records, &of_prefix(&prefix), self.when)
     }
 
@@ -270,15 +311,15 @@ impl<K: Key, V: Value> Snapshot<'_, K, V> {
 
 /// An iterator over the pairs of a range of keys, from either end: see [`OrderedMap::range`].
 #[must_use = "an iterator does nothing unless it is asked for its items"]
-pub struct Iter<'m, K, V> {
-    store: &'m StoreOfMap<CaTree<Plain>>,
+pub struct Iter<'m, K, V, L: MapKind = Unlimited> {
+    store: &'m StoreOfMap<L::Tree>,
     when: When,
     walk: Walk,
     types: PhantomData<fn() -> (K, V)>,
 }
 
-impl<'m, K: Key, V: Value> Iter<'m, K, V> {
-    fn new(records: &'m RecordsOfMap<K, V>, bounds: &ByteBounds, when: When) -> Self {
+impl<'m, K: Key, V: Value, L: MapKind> Iter<'m, K, V, L> {
+    fn new(records: &'m RecordsOfMap<K, V, L>, bounds: &ByteBounds, when: When) -> Self {
         Iter {
             store: records.store(),
             when,
@@ -292,7 +333,7 @@ impl<'m, K: Key, V: Value> Iter<'m, K, V> {
     }
 }
 
-impl<K: Key, V: Value> Iterator for Iter<'_, K, V> {
+impl<K: Key, V: Value, L: MapKind> Iterator for Iter<'_, K, V, L> {
     type Item = (K, V);
 
     fn next(&mut self) -> Option<(K, V)> {
@@ -301,16 +342,16 @@ impl<K: Key, V: Value> Iterator for Iter<'_, K, V> {
     }
 }
 
-impl<K: Key, V: Value> DoubleEndedIterator for Iter<'_, K, V> {
+impl<K: Key, V: Value, L: MapKind> DoubleEndedIterator for Iter<'_, K, V, L> {
     fn next_back(&mut self) -> Option<(K, V)> {
         let (key, value) = self.walk.next_back(self.store, self.when)?;
         Some((decode_key(key), decode_value(value)))
     }
 }
 
-impl<K: Key, V: Value> FusedIterator for Iter<'_, K, V> {}
+impl<K: Key, V: Value, L: MapKind> FusedIterator for Iter<'_, K, V, L> {}
 
-impl<K, V> fmt::Debug for Iter<'_, K, V> {
+impl<K, V, L: MapKind> fmt::Debug for Iter<'_, K, V, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Iter").finish_non_exhaustive()
     }

@@ -5,10 +5,13 @@
 //! it, lets the caller decide, and is made if the value is still the same.
 
 use super::key::{self, AsKey, Key, KeyBytes};
-use super::store_of_map::{MapStore, StoreOfMap};
+use super::making::{self, Part};
+use super::store::MapStore;
+use super::store_of_map::StoreOfMap;
 use super::value::{self, AsValue, Value};
-use super::words::{Words, pack, unpack};
-use ats_mem::{Busy, Change, End, Plain, Provided, ReadPoint, Record, RecordBox, When};
+use super::words::Words;
+use crate::terms::note::Dating;
+use ats_mem::{Busy, Change, End, ReadPoint, Record, When};
 use ats_sync::pin;
 use std::any::type_name;
 use std::marker::PhantomData;
@@ -52,9 +55,9 @@ fn refuse(why: String) -> ! {
 }
 
 #[inline]
-fn words_of<V: Value>(value: &impl AsValue<V>) -> Words {
+fn words_of<S: MapStore, V: Value>(value: &impl AsValue<V>) -> Words {
     let bytes = value::bytes_of(value).unwrap_or_else(|why| refuse(why));
-    pack(bytes.as_slice(), V::LEN)
+    S::pack(bytes.as_slice(), V::LEN)
 }
 
 fn kept_bytes_of<K: Key>(key: &impl AsKey<K>) -> KeyBytes {
@@ -69,30 +72,31 @@ fn with_kept_key<K: Key, T>(key: &impl AsKey<K>, then: impl FnOnce(&[u8]) -> T) 
 
 /// Calls a function with the bytes of a key and the words of a value to store.
 #[inline]
-fn with_kept_pair<K: Key, V: Value, T>(
+fn with_kept_pair<S: MapStore, K: Key, V: Value, T>(
     key: &impl AsKey<K>,
     value: &impl AsValue<V>,
     then: impl FnOnce(&[u8], &[u64]) -> T,
 ) -> T {
     with_kept_key(key, |key| match value.as_word() {
-        Some(word) => then(key, &[word]),
-        None => then(key, &words_of(value)),
+        Some(word) if S::TAKES_WORDS => then(key, &[word]),
+        _ => then(key, &words_of::<S, V>(value)),
     })
 }
 
 /// Returns the bytes of the value of a record.
-pub(super) fn value_bytes<V: Value>(record: &Record<Plain>) -> &[u8] {
-    unpack(record.value(), V::LEN)
+pub(super) fn value_bytes<S: MapStore, V: Value>(record: &Record<S::Of>) -> &[u8] {
+    S::unpack(S::words(record), V::LEN)
 }
 
-fn value_of<V: Value>(record: &Record<Plain>) -> V {
-    decode_value(value_bytes::<V>(record))
+fn value_of<S: MapStore, V: Value>(record: &Record<S::Of>) -> V {
+    decode_value(value_bytes::<S, V>(record))
 }
 
 impl<S: MapStore, K: Key, V: Value> Records<S, K, V> {
-    pub(super) fn new() -> Self {
+    /// Returns the records of this store, which is empty.
+    pub(super) fn new(store: S) -> Self {
         Records {
-            store: StoreOfMap::new(),
+            store: StoreOfMap::new(store),
             types: PhantomData,
         }
     }
@@ -118,38 +122,43 @@ impl<S: MapStore, K: Key, V: Value> Records<S, K, V> {
             } else {
                 store.get_at(key, when, &guard)
             };
-            record.map(value_of)
+            record.map(value_of::<S, V>)
         })
     }
 
     pub(super) fn contains(&self, key: &impl AsKey<K>) -> bool {
         key::with_bytes(key, |key| {
             let guard = pin();
-            self.store.get(&guard).get(key, &guard).is_some()
+            self.store.get(&guard).has_key(key, &guard)
         })
     }
 
     pub(super) fn put(&self, key: &impl AsKey<K>, value: &impl AsValue<V>) -> bool {
-        with_kept_pair(key, value, |key, value| {
+        with_kept_pair::<S, K, V, _>(key, value, |key, value| {
             retry(|| {
-                let record = RecordBox::new(key, value, false);
+                let record = S::record(key, value, Dating::OfTable);
                 let guard = pin();
                 self.store.get(&guard).put(key, record, &guard)
             })
         })
     }
 
-    pub(super) fn insert(&self, key: &impl AsKey<K>, value: &impl AsValue<V>) -> Option<V> {
-        with_kept_pair(key, value, |key, value| {
+    pub(super) fn insert(
+        &self,
+        key: &impl AsKey<K>,
+        value: &impl AsValue<V>,
+        dating: Dating,
+    ) -> Option<V> {
+        with_kept_pair::<S, K, V, _>(key, value, |key, value| {
             retry(|| {
-                let mut record = Some(RecordBox::new(key, value, false));
+                let mut record = Some(S::record(key, value, dating));
                 let (guard, mut old) = (pin(), None);
                 let store = self.store.get(&guard);
                 store.update(key, &guard, &mut |current| {
                     old = current;
                     record.take().map_or(Change::Keep, Change::Put)
                 })?;
-                Ok(old.map(value_of))
+                Ok(old.map(value_of::<S, V>))
             })
         })
     }
@@ -163,7 +172,7 @@ impl<S: MapStore, K: Key, V: Value> Records<S, K, V> {
                     old = current;
                     current.map_or(Change::Keep, |_| Change::Remove)
                 })?;
-                Ok(old.map(value_of))
+                Ok(old.map(value_of::<S, V>))
             })
         })
     }
@@ -176,7 +185,7 @@ impl<S: MapStore, K: Key, V: Value> Records<S, K, V> {
                 old = current;
                 current.map_or(Change::Keep, |_| Change::Remove)
             })?;
-            Ok(old.map(|record| (decode_key(record.key()), value_of(record))))
+            Ok(old.map(|record| (decode_key(record.key()), value_of::<S, V>(record))))
         })
     }
 
@@ -184,17 +193,23 @@ impl<S: MapStore, K: Key, V: Value> Records<S, K, V> {
     fn words_at(&self, key: &[u8]) -> Option<Words> {
         let guard = pin();
         let record = self.store.get(&guard).get(key, &guard)?;
-        Some(Words::from_slice(record.value()))
+        Some(Words::from_slice(S::words(record)))
     }
 
     /// Changes a key if its value has these words. Returns `true` if it had.
-    fn exchange(&self, key: &[u8], old: Option<&[u64]>, new: Option<&[u64]>) -> bool {
+    fn exchange(
+        &self,
+        key: &[u8],
+        old: Option<&[u64]>,
+        new: Option<&[u64]>,
+        dating: Dating,
+    ) -> bool {
         retry(|| {
-            let mut record = new.map(|words| RecordBox::new(key, words, false));
+            let mut record = new.map(|words| S::record(key, words, dating));
             let (guard, mut is_same) = (pin(), false);
             let store = self.store.get(&guard);
             store.update(key, &guard, &mut |current| {
-                is_same = current.map(Record::value) == old;
+                is_same = current.map(S::words) == old;
                 match (is_same, record.take()) {
                     (true, Some(record)) => Change::Put(record),
                     (true, None) if current.is_some() => Change::Remove,
@@ -207,8 +222,8 @@ impl<S: MapStore, K: Key, V: Value> Records<S, K, V> {
 
     /// Inserts a key with a value if the key is absent. Returns `true` if it was.
     pub(super) fn insert_new(&self, key: &impl AsKey<K>, value: &impl AsValue<V>) -> bool {
-        with_kept_pair(key, value, |key, value| {
-            self.exchange(key, None, Some(value))
+        with_kept_pair::<S, K, V, _>(key, value, |key, value| {
+            self.exchange(key, None, Some(value), Dating::OfTable)
         })
     }
 
@@ -220,39 +235,66 @@ impl<S: MapStore, K: Key, V: Value> Records<S, K, V> {
         with_kept_key(key, |key| {
             loop {
                 let old = self.words_at(key);
-                let new = change(old.as_ref().map(|old| decode_value(unpack(old, V::LEN))));
-                let words = new.as_ref().map(words_of::<V>);
+                let new = change(old.as_ref().map(|old| decode_value(S::unpack(old, V::LEN))));
+                let words = new.as_ref().map(words_of::<S, V>);
                 // An unchanged value was the result at the moment of the read.
-                if words == old || self.exchange(key, old.as_deref(), words.as_deref()) {
+                if words == old
+                    || self.exchange(key, old.as_deref(), words.as_deref(), Dating::Kept)
+                {
                     return new;
                 }
             }
         })
     }
 
-    pub(super) fn get_or_insert_with(&self, key: &impl AsKey<K>, make: impl FnOnce() -> V) -> V {
-        with_kept_key(key, |key| {
-            let (mut make, mut made) = (Some(make), None);
-            loop {
-                if let Some(old) = self.words_at(key) {
-                    return decode_value(unpack(&old, V::LEN));
-                }
-                let made = made.get_or_insert_with(|| {
-                    let value = (make.take().expect("it is made once"))();
-                    let words = words_of(&value);
-                    (value, words)
-                });
-                if self.exchange(key, None, Some(&made.1)) {
-                    break;
+    /// Returns the value of a key, which `make` makes if there is none.
+    #[inline]
+    pub(super) fn try_get_or_insert_with<E>(
+        &self,
+        key: &impl AsKey<K>,
+        make: impl FnOnce() -> Result<V, E>,
+    ) -> Result<V, E> {
+        match self.get_at(key, When::NOW) {
+            Some(value) => Ok(value),
+            None => with_kept_key(key, |key| self.make(key, make)),
+        }
+    }
+
+    fn make<E>(&self, key: &[u8], make: impl FnOnce() -> Result<V, E>) -> Result<V, E> {
+        let decode = |words: &[u64]| decode_value(S::unpack(words, V::LEN));
+        let making = loop {
+            match making::enter(&raw const self.store as usize, key) {
+                Part::Maker(making) => break making,
+                Part::Waiter(entry) => {
+                    if let Some(words) = entry.wait(key) {
+                        return Ok(decode(&words));
+                    }
                 }
             }
-            made.expect("it was made before it was inserted").0
-        })
+        };
+        // Another thread may have made it before this one has entered.
+        if let Some(old) = self.words_at(key) {
+            making.end(&old);
+            return Ok(decode(&old));
+        }
+        let value = make()?;
+        let words = words_of::<S, V>(&value);
+        loop {
+            if self.exchange(key, None, Some(&words), Dating::OfTable) {
+                making.end(&words);
+                return Ok(value);
+            }
+            // Another function has inserted a value meanwhile.
+            if let Some(old) = self.words_at(key) {
+                making.end(&old);
+                return Ok(decode(&old));
+            }
+        }
     }
 
     /// Removes a key if its value has these bytes. Returns `true` if it did.
     pub(super) fn remove_if_same(&self, key: &[u8], value: &[u8]) -> bool {
-        self.exchange(key, Some(&pack(value, V::LEN)), None)
+        self.exchange(key, Some(&S::pack(value, V::LEN)), None, Dating::Kept)
     }
 
     /// Removes a key. Returns `true` if it was present.
@@ -271,7 +313,7 @@ impl<S: MapStore, K: Key, V: Value> Records<S, K, V> {
     ) -> bool {
         let pairs = pairs.into_iter();
         let mut pairs: Vec<_> = pairs
-            .map(|(key, value)| (kept_bytes_of(&key), words_of(&value)))
+            .map(|(key, value)| (kept_bytes_of(&key), words_of::<S, V>(&value)))
             .collect();
         // The last pair of a key must stay, and the stable sort keeps the order of equal keys.
         pairs.reverse();
@@ -281,10 +323,10 @@ impl<S: MapStore, K: Key, V: Value> Records<S, K, V> {
         if keys.is_empty() {
             return true;
         }
-        let mut decide = |index: usize, current: Option<&Record<Plain>>| {
+        let mut decide = |index: usize, current: Option<&Record<S::Of>>| {
             let (key, value) = &pairs[index];
             if current.is_none() || replace {
-                Change::Put(RecordBox::new(key.as_slice(), value, false))
+                Change::Put(S::record(key.as_slice(), value, Dating::OfTable))
             } else {
                 Change::Abort
             }
@@ -296,8 +338,7 @@ impl<S: MapStore, K: Key, V: Value> Records<S, K, V> {
     }
 
     pub(super) fn len(&self) -> usize {
-        let totals = retry(|| self.store.get(&pin()).totals());
-        usize::try_from(totals.objects).unwrap_or(0)
+        retry(|| self.store.get(&pin()).count())
     }
 
     /// Begins a moment, at which the records can be read until it is ended. The store must not be
@@ -313,9 +354,8 @@ impl<S: MapStore, K: Key, V: Value> Records<S, K, V> {
 }
 
 /// Begins a moment of a store.
-pub(super) fn begin(store: &impl ats_mem::Records<Plain>) -> ReadPoint {
-    let begun = retry(|| store.begin(&mut || Ok(true)));
-    begun.expect("the stores of maps have moments")
+pub(super) fn begin(store: &impl MapStore) -> ReadPoint {
+    retry(|| store.begin())
 }
 
 /// Breaks if the condition is `true`.

@@ -2,6 +2,7 @@
 
 use super::hash::HashMap;
 use super::key::Key;
+use super::kind::MapKind;
 use super::ordered::OrderedMap;
 use super::value::Value;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
@@ -15,7 +16,7 @@ struct MapVisitor<M>(PhantomData<fn() -> M>);
 macro_rules! maps {
     ($($map:ident)*) => {$(
         /// Serialises the map as of one moment.
-        impl<K: Key + Serialize, V: Value + Serialize> Serialize for $map<K, V> {
+        impl<K: Key + Serialize, V: Value + Serialize, L: MapKind> Serialize for $map<K, V, L> {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 let snapshot = self.snapshot();
                 let mut map = serializer.serialize_map(Some(snapshot.len()))?;

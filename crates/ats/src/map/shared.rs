@@ -4,14 +4,6 @@
 /// `$map` is the name of its type, for examples.
 macro_rules! shared_functions {
     ($map:literal) => {
-        /// Returns an empty map.
-        #[must_use]
-        pub fn new() -> Self {
-            Self {
-                records: Records::new(),
-            }
-        }
-
         /// Returns the value of a key.
         #[doc = example!($map, "map.insert(\"pear\", 40);
 assert_eq!(map.get(\"pear\"), Some(40));
@@ -31,7 +23,7 @@ assert_eq!(map.get(\"fig\"), None);")]
         #[doc = example!($map, "assert_eq!(map.insert(\"pear\", 40), None);
 assert_eq!(map.insert(\"pear\", 41), Some(40));")]
         pub fn insert(&self, key: impl AsKey<K>, value: impl AsValue<V>) -> Option<V> {
-            self.records.insert(&key, &value)
+            self.records.insert(&key, &value, Dating::OfTable)
         }
 
         /// Sets the value of a key, without reading the old value. Returns `true` if the key was
@@ -81,12 +73,50 @@ assert_eq!(map.remove(\"pear\"), None);")]
             self.records.remove(&key)
         }
 
-        /// Returns the value of a key. If it has none, inserts the result of `make`. `make` is
-        /// called at most once; its result is dropped if another thread was faster.
+        /// Returns the value of a key. If it has none, inserts the result of `make`.
+        ///
+        /// One thread at a time makes the value of a key; other threads that call this function for
+        /// the key wait for its value, and return it. They do not wait for calls for other keys.
+        /// No lock is held while `make` runs. If it panics, another call for the key runs its own
+        /// function. If another function has inserted a value meanwhile, that counts, and the
+        /// result is dropped.
         #[doc = example!($map, "assert_eq!(map.get_or_insert_with(\"pear\", || 40), 40);
 assert_eq!(map.get_or_insert_with(\"pear\", || unreachable!()), 40);")]
+        ///
+        /// # Panics
+        /// If `make` calls this function, or
+        /// [`try_get_or_insert_with`](Self::try_get_or_insert_with), for the same key; or if it
+        /// calls it for a key whose value another thread makes, which waits for this one.
+        #[inline]
         pub fn get_or_insert_with(&self, key: impl AsKey<K>, make: impl FnOnce() -> V) -> V {
-            self.records.get_or_insert_with(&key, make)
+            let made: Result<V, Infallible> =
+                self.records.try_get_or_insert_with(&key, || Ok(make()));
+            match made {
+                Ok(value) => value,
+            }
+        }
+
+        /// Returns the value of a key like [`get_or_insert_with`](Self::get_or_insert_with), by a
+        /// function that can fail. If it fails, nothing is inserted, and another call that waits
+        /// for the value runs its own function.
+        #[doc = example!($map, "let failed = map.try_get_or_insert_with(\"pear\", || \"4o\".parse());
+assert!(failed.is_err());
+let made = map.try_get_or_insert_with(\"pear\", || \"40\".parse())?;
+assert_eq!(made, 40);
+# Ok::<(), std::num::ParseIntError>(())")]
+        ///
+        /// # Errors
+        /// The error of `make`.
+        ///
+        /// # Panics
+        /// Panics like `get_or_insert_with`.
+        #[inline]
+        pub fn try_get_or_insert_with<E>(
+            &self,
+            key: impl AsKey<K>,
+            make: impl FnOnce() -> Result<V, E>,
+        ) -> Result<V, E> {
+            self.records.try_get_or_insert_with(&key, make)
         }
 
         /// Replaces the value of a key, or its absence, by the result of a function, atomically.
@@ -189,7 +219,7 @@ map.insert(\"fig\", 20);
 assert_eq!(before.get(\"pear\"), Some(40));
 assert_eq!(before.iter().count(), 1);")]
         #[must_use]
-        pub fn snapshot(&self) -> Snapshot<'_, K, V> {
+        pub fn snapshot(&self) -> Snapshot<'_, K, V, L> {
             let records = self.records.share();
             let read_point = records.begin();
             Snapshot {
@@ -217,6 +247,102 @@ macro_rules! example {
     };
 }
 
+/// Defines the functions of a map without limits. `$store` is an empty store.
+macro_rules! unlimited_functions {
+    ($map:literal, $store:expr, $limited:ty) => {
+        /// Returns an empty map.
+        #[must_use]
+        pub fn new() -> Self {
+            Self {
+                records: Records::new($store),
+            }
+        }
+
+        /// Returns a builder of an empty map whose pairs expire, or which has a bound.
+        ///
+        /// Such a map is of the kind [`Limited`]. Past its deadline a pair is gone for all
+        /// functions. A snapshot has the pairs that had not expired at its moment.
+        #[doc = limited_example!($map, ".max_len(1_000)", "map.insert(\"pear\", 40);
+assert_eq!(map.get(\"pear\"), Some(40));
+assert!(map.time_left(\"pear\").is_some());")]
+        pub fn builder() -> MapBuilder<$limited> {
+            MapBuilder::new()
+        }
+    };
+}
+
+/// Defines the functions of a map with limits.
+macro_rules! limited_functions {
+    ($map:literal) => {
+        /// Sets the value of a key for a time, at least a millisecond, and returns the old value.
+        /// Reading the pair does not put its deadline off. A time of 34 years or more has no end.
+        #[doc = limited_example!($map, "", "map.insert_for(\"pear\", 40, Duration::from_secs(1));
+assert!(map.time_left(\"pear\") <= Some(TimeLeft::Time(Duration::from_secs(1))));")]
+        pub fn insert_for(
+            &self,
+            key: impl AsKey<K>,
+            value: impl AsValue<V>,
+            time: Duration,
+        ) -> Option<V> {
+            self.records.insert(&key, &value, dating_for(time))
+        }
+
+        /// Returns the time that is left to a pair; `None` if the map does not have the key. Does
+        /// not count as a read.
+        pub fn time_left(&self, key: impl AsKey<K>) -> Option<TimeLeft> {
+            self.records.time_left(&key)
+        }
+
+        /// Gives a pair the time of the map, from now on. Returns `true` if the map has the key.
+        #[doc = limited_example!($map, "", "map.insert_for(\"pear\", 40, Duration::from_secs(1));
+assert!(map.touch(\"pear\"));
+assert!(map.time_left(\"pear\") > Some(TimeLeft::Time(Duration::from_secs(1))));
+assert!(!map.touch(\"fig\"));")]
+        pub fn touch(&self, key: impl AsKey<K>) -> bool {
+            self.records.touch(&key, Dating::OfTable)
+        }
+
+        /// Gives a pair a time, from now on, as [`insert_for`](Self::insert_for) does. Returns
+        /// `true` if the map has the key.
+        pub fn touch_for(&self, key: impl AsKey<K>, time: Duration) -> bool {
+            self.records.touch(&key, dating_for(time))
+        }
+
+        /// Returns the number of pairs that have expired and were removed, since the map was made
+        /// or cleared.
+        #[must_use]
+        pub fn expired(&self) -> u64 {
+            self.records.expired()
+        }
+
+        /// Returns the number of pairs that were removed because there were too many, or that were
+        /// too large to be kept, since the map was made or cleared.
+        #[must_use]
+        pub fn evicted(&self) -> u64 {
+            self.records.evicted()
+        }
+    };
+}
+
+/// Returns the text of an example, with a map with limits.
+macro_rules! limited_example {
+    ($map:literal, $more:literal, $text:literal) => {
+        concat!(
+            "\n```\nuse ats::{",
+            $map,
+            ", Limited, TimeLeft};\nuse std::time::Duration;\n\nlet map: ",
+            $map,
+            "<String, u32, Limited> =\n    ",
+            $map,
+            "::builder().ttl(Duration::from_secs(60))",
+            $more,
+            ".build();\n",
+            $text,
+            "\n```"
+        )
+    };
+}
+
 /// Implements the traits of collections for a map, and its snapshot.
 macro_rules! shared_traits {
     ($map:ident) => {
@@ -233,14 +359,16 @@ macro_rules! shared_traits {
             }
         }
 
-        impl<K: Key + fmt::Debug, V: Value + fmt::Debug> fmt::Debug for $map<K, V> {
+        impl<K: Key + fmt::Debug, V: Value + fmt::Debug, L: MapKind> fmt::Debug for $map<K, V, L> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.debug_map().entries(self).finish()
             }
         }
 
         /// Inserts each pair at its own moment.
-        impl<K: Key, V: Value, Q: AsKey<K>, W: AsValue<V>> Extend<(Q, W)> for $map<K, V> {
+        impl<K: Key, V: Value, L: MapKind, Q: AsKey<K>, W: AsValue<V>> Extend<(Q, W)>
+            for $map<K, V, L>
+        {
             fn extend<I: IntoIterator<Item = (Q, W)>>(&mut self, pairs: I) {
                 for (key, value) in pairs {
                     self.put(key, value);
@@ -262,26 +390,26 @@ macro_rules! shared_traits {
             }
         }
 
-        impl<'m, K: Key, V: Value> IntoIterator for &'m $map<K, V> {
+        impl<'m, K: Key, V: Value, L: MapKind> IntoIterator for &'m $map<K, V, L> {
             type Item = (K, V);
-            type IntoIter = Iter<'m, K, V>;
+            type IntoIter = Iter<'m, K, V, L>;
 
-            fn into_iter(self) -> Iter<'m, K, V> {
+            fn into_iter(self) -> Iter<'m, K, V, L> {
                 self.iter()
             }
         }
 
         /// A map as it was at one moment, for reading: see [`snapshot`](
         #[doc = concat!(stringify!($map), "::snapshot).")]
-        pub struct Snapshot<'m, K: Key, V: Value> {
-            records: RecordsOfMap<K, V>,
+        pub struct Snapshot<'m, K: Key, V: Value, L: MapKind = Unlimited> {
+            records: RecordsOfMap<K, V, L>,
             when: When,
             /// The moment, until it is ended.
             read_point: Option<ReadPoint>,
-            map: PhantomData<&'m $map<K, V>>,
+            map: PhantomData<&'m $map<K, V, L>>,
         }
 
-        impl<K: Key, V: Value> Snapshot<'_, K, V> {
+        impl<K: Key, V: Value, L: MapKind> Snapshot<'_, K, V, L> {
             /// Returns the value of a key at the moment.
             pub fn get(&self, key: impl AsKey<K>) -> Option<V> {
                 self.records.get_at(&key, self.when)
@@ -304,7 +432,7 @@ macro_rules! shared_traits {
             }
         }
 
-        impl<K: Key, V: Value> Drop for Snapshot<'_, K, V> {
+        impl<K: Key, V: Value, L: MapKind> Drop for Snapshot<'_, K, V, L> {
             fn drop(&mut self) {
                 if let Some(read_point) = self.read_point.take() {
                     self.records.end(read_point);
@@ -312,16 +440,18 @@ macro_rules! shared_traits {
             }
         }
 
-        impl<'s, K: Key, V: Value> IntoIterator for &'s Snapshot<'_, K, V> {
+        impl<'s, K: Key, V: Value, L: MapKind> IntoIterator for &'s Snapshot<'_, K, V, L> {
             type Item = (K, V);
-            type IntoIter = Iter<'s, K, V>;
+            type IntoIter = Iter<'s, K, V, L>;
 
-            fn into_iter(self) -> Iter<'s, K, V> {
+            fn into_iter(self) -> Iter<'s, K, V, L> {
                 self.iter()
             }
         }
 
-        impl<K: Key + fmt::Debug, V: Value + fmt::Debug> fmt::Debug for Snapshot<'_, K, V> {
+        impl<K: Key + fmt::Debug, V: Value + fmt::Debug, L: MapKind> fmt::Debug
+            for Snapshot<'_, K, V, L>
+        {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.debug_map().entries(self).finish()
             }

@@ -1,12 +1,13 @@
 //! The store of a map in memory, which the map, its iterators and background threads share.
 
+use super::store::MapStore;
 use crate::background::{self, FreeInSlices};
 use crate::idle_joiner::{self, JoinIdle, Listed};
-use ats_mem::{CaTree, HashTable, OnFirstSplit, Plain, Provided, Records};
+use ats_mem::OnFirstSplit;
 use ats_sync::Guard;
 use ats_sync::count::atomic::{AtomicPtr, Ordering};
 use std::marker::PhantomData;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 /// Maximum number of records of a store that is freed at once; a larger store is freed in the
 /// background.
@@ -14,57 +15,26 @@ const FREED_AT_ONCE: usize = 1_000;
 /// Number of records that are freed in one slice.
 const SLICE: usize = 2_000;
 
-/// A store of records without resources, for maps.
-pub(crate) trait MapStore: Records<Plain> + Sized + 'static {
-    /// Returns an empty shared store.
-    fn shared() -> Arc<Shared<Self>>;
-
-    /// Frees up to about `budget` records. Returns `true` when none is left.
-    fn free_some(&mut self, budget: usize) -> bool;
-}
-
 /// A store, and the state for its visits in the background.
 pub(crate) struct Shared<S> {
     store: S,
     listed: Listed,
 }
 
-impl<S> Shared<S> {
-    fn new(store: S) -> Self {
+impl<S: MapStore> Shared<S> {
+    /// Shares an empty store, with its visits in the background.
+    fn new(mut store: S) -> Arc<Self> {
         // The thread also frees retired records when no other thread works on maps any more.
         background::start();
-        Shared {
-            store,
-            listed: Listed::new(),
-        }
-    }
-}
-
-impl MapStore for CaTree<Plain> {
-    fn shared() -> Arc<Shared<Self>> {
-        Arc::new_cyclic(|itself: &Weak<Shared<Self>>| {
-            let mut tree = CaTree::new();
-            tree.on_first_split(itself.clone());
-            Shared::new(tree)
+        Arc::new_cyclic(|itself| {
+            store.set_owner(itself.clone());
+            Shared {
+                store,
+                listed: Listed::new(),
+            }
         })
     }
 
-    fn free_some(&mut self, budget: usize) -> bool {
-        CaTree::free_some(self, budget)
-    }
-}
-
-impl MapStore for HashTable<Plain> {
-    fn shared() -> Arc<Shared<Self>> {
-        Arc::new(Shared::new(HashTable::new()))
-    }
-
-    fn free_some(&mut self, budget: usize) -> bool {
-        HashTable::free_some(self, budget)
-    }
-}
-
-impl<S: MapStore> Shared<S> {
     pub(crate) fn store(&self) -> &S {
         &self.store
     }
@@ -90,7 +60,7 @@ impl<S: MapStore> JoinIdle for Shared<S> {
     }
 
     fn release(self: Arc<Self>) {
-        if self.store.len() > FREED_AT_ONCE
+        if self.store.about_len() > FREED_AT_ONCE
             && let Some(shared) = Arc::into_inner(self)
         {
             background::free(Box::new(shared));
@@ -126,9 +96,9 @@ pub(crate) struct StoreOfMap<S: MapStore> {
 }
 
 impl<S: MapStore> StoreOfMap<S> {
-    /// Returns a reference to an empty store.
-    pub(crate) fn new() -> Self {
-        Self::of(S::shared())
+    /// Returns a reference to this store, which is empty.
+    pub(crate) fn new(store: S) -> Self {
+        Self::of(Shared::new(store))
     }
 
     fn of(shared: Arc<Shared<S>>) -> Self {
@@ -167,7 +137,8 @@ impl<S: MapStore> StoreOfMap<S> {
     /// Replaces the store by an empty one. O(1).
     pub(crate) fn clear(&self) {
         let guard = ats_sync::pin();
-        let raw = self.current.swap(into_raw(S::shared()), Ordering::AcqRel);
+        let fresh = Shared::new(self.get(&guard).another());
+        let raw = self.current.swap(into_raw(fresh), Ordering::AcqRel);
         // SAFETY: `self` owned the reference (STORE_OF_MAP-1), only this thread has taken the
         // pointer out, and the reference is given up below.
         let bytes = size_of::<Shared<S>>() + unsafe { &(*raw).store }.bytes();

@@ -2,9 +2,9 @@
 
 use crate::map::piece::Piece;
 use crate::map::records::break_if;
+use crate::map::store::MapStore;
 use crate::map::store_of_map::StoreOfMap;
-use crate::map::words::unpack;
-use ats_mem::{HashTable, Plain, Records, WalkFrom, When};
+use ats_mem::{WalkFrom, When};
 use ats_sync::pin;
 
 /// Number of calls of `pause` after which a piece ends, even if it has no record.
@@ -36,9 +36,9 @@ impl Walk {
     }
 
     /// Returns the next record.
-    pub(super) fn next(
+    pub(super) fn next<S: MapStore>(
         &mut self,
-        store: &StoreOfMap<HashTable<Plain>>,
+        store: &StoreOfMap<S>,
         when: When,
     ) -> Option<(&[u8], &[u8])> {
         while self.piece.is_empty() && !matches!(self.from, From::End) {
@@ -47,7 +47,7 @@ impl Walk {
         self.piece.pop_front()
     }
 
-    fn read(&mut self, store: &StoreOfMap<HashTable<Plain>>, when: When) {
+    fn read<S: MapStore>(&mut self, store: &StoreOfMap<S>, when: When) {
         let from = match &self.from {
             From::Start => WalkFrom::Start,
             From::Behind(key) => WalkFrom::Behind(key),
@@ -57,8 +57,8 @@ impl Walk {
         let (mut is_full, mut pauses) = (false, 0);
         let (piece, len) = (&mut self.piece, self.len);
         piece.begin();
-        let mut visit = |record: &ats_mem::Record<Plain>| {
-            is_full = !piece.push(record.key(), unpack(record.value(), len));
+        let mut visit = |record: &ats_mem::Record<S::Of>| {
+            is_full = !piece.push(record.key(), S::unpack(S::words(record), len));
             break_if(is_full)
         };
         let mut pause = || {

@@ -4,11 +4,9 @@ use crate::map::bounds::ByteBounds;
 use crate::map::key::KeyBytes;
 use crate::map::piece::Piece;
 use crate::map::records::{begin, break_if};
+use crate::map::store::{MapStore, OrderedStore};
 use crate::map::store_of_map::StoreOfMap;
-use crate::map::words::unpack;
-use ats_mem::{
-    COUNTINGS, CaTree, Direction, Plain, Provided, Record, Records, Skipped, WalkFrom, When,
-};
+use ats_mem::{COUNTINGS, Record, Skipped, WalkFrom, When};
 use ats_store::KeyRange;
 use ats_sync::pin;
 use std::ops::ControlFlow;
@@ -41,9 +39,9 @@ impl Walk {
     }
 
     /// Returns the next record from the front.
-    pub(super) fn next(
+    pub(super) fn next<S: MapStore>(
         &mut self,
-        store: &StoreOfMap<CaTree<Plain>>,
+        store: &StoreOfMap<S>,
         when: When,
     ) -> Option<(&[u8], &[u8])> {
         if self.front.is_empty() && !self.is_read {
@@ -57,9 +55,9 @@ impl Walk {
     }
 
     /// Returns the next record from the back.
-    pub(super) fn next_back(
+    pub(super) fn next_back<S: MapStore>(
         &mut self,
-        store: &StoreOfMap<CaTree<Plain>>,
+        store: &StoreOfMap<S>,
         when: When,
     ) -> Option<(&[u8], &[u8])> {
         if self.back.is_empty() && !self.is_read {
@@ -72,7 +70,7 @@ impl Walk {
         }
     }
 
-    fn read_front(&mut self, store: &StoreOfMap<CaTree<Plain>>, when: When) {
+    fn read_front<S: MapStore>(&mut self, store: &StoreOfMap<S>, when: When) {
         let Walk { high, front, .. } = self;
         front.begin();
         let (mut is_full, len) = (false, self.len);
@@ -83,7 +81,7 @@ impl Walk {
             if high.as_deref().is_some_and(|high| high <= record.key()) {
                 return ControlFlow::Break(());
             }
-            is_full = !front.push(record.key(), unpack(record.value(), len));
+            is_full = !front.push(record.key(), S::unpack(S::words(record), len));
             break_if(is_full)
         });
         debug_assert_eq!(walked, Ok(()), "any key will do");
@@ -94,7 +92,7 @@ impl Walk {
         }
     }
 
-    fn read_back(&mut self, store: &StoreOfMap<CaTree<Plain>>, when: When) {
+    fn read_back<S: MapStore>(&mut self, store: &StoreOfMap<S>, when: When) {
         let Walk { low, back, .. } = self;
         back.begin();
         let (mut is_full, len) = (false, self.len);
@@ -107,7 +105,7 @@ impl Walk {
             if record.key() < &low[..] {
                 return ControlFlow::Break(());
             }
-            is_full = !back.push(record.key(), unpack(record.value(), len));
+            is_full = !back.push(record.key(), S::unpack(S::words(record), len));
             break_if(is_full)
         });
         debug_assert_eq!(walked, Ok(()), "any key will do");
@@ -131,21 +129,19 @@ const RECORDS: usize = 1000;
 
 /// Skips `most` records of a range, and passes the next one to `show`. All records are those of one
 /// moment: that of the call, or an earlier one.
-pub(super) fn pass<T>(
-    store: &StoreOfMap<CaTree<Plain>>,
+pub(super) fn pass<S: OrderedStore, T>(
+    store: &StoreOfMap<S>,
     bounds: &ByteBounds,
     when: When,
     most: usize,
-    show: impl FnOnce(&Record<Plain>) -> T,
+    show: impl FnOnce(&Record<S::Of>) -> T,
 ) -> Passed<T> {
     if !when.is_now() {
         return pass_records(store.keep().store(), bounds, when, most, show);
     }
     for _ in 0..COUNTINGS {
         let (range, guard) = (bounds.as_range(), pin());
-        let skipped = store
-            .get(&guard)
-            .skip_at_once(range, Direction::Up, most, &guard);
+        let skipped = store.get(&guard).skip_at_once(range, most, &guard);
         match skipped {
             Some(Skipped::At(record, _)) => return Passed::At(show(record)),
             Some(Skipped::All(skipped)) => return Passed::All(skipped),
@@ -163,12 +159,12 @@ pub(super) fn pass<T>(
 }
 
 /// Skips records of a moment one by one, since the counts of nodes are current.
-fn pass_records<T>(
-    store: &CaTree<Plain>,
+fn pass_records<S: OrderedStore, T>(
+    store: &S,
     bounds: &ByteBounds,
     when: When,
     most: usize,
-    show: impl FnOnce(&Record<Plain>) -> T,
+    show: impl FnOnce(&Record<S::Of>) -> T,
 ) -> Passed<T> {
     let KeyRange { low, high } = bounds.as_range();
     let mut low = low.unwrap_or_default().to_vec();
@@ -204,7 +200,7 @@ fn pass_records<T>(
 }
 
 /// Counts the records below the nodes of a range.
-fn count_nodes(store: &StoreOfMap<CaTree<Plain>>, bounds: &ByteBounds, most: usize) {
+fn count_nodes<S: OrderedStore>(store: &StoreOfMap<S>, bounds: &ByteBounds, most: usize) {
     let (mut passed, mut low) = (0, None);
     loop {
         let mut range = bounds.as_range();
@@ -217,7 +213,7 @@ fn count_nodes(store: &StoreOfMap<CaTree<Plain>>, bounds: &ByteBounds, most: usi
             break_if(nodes > NODES)
         };
         let store = store.get(&guard);
-        match store.skip(range, Direction::Up, most - passed, &guard, &mut pause) {
+        match store.skip(range, most - passed, &guard, &mut pause) {
             Skipped::At(..) | Skipped::All(_) => return,
             Skipped::Paused { skipped, bound } => {
                 passed += skipped;

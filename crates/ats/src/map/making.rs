@@ -1,0 +1,161 @@
+//! Values that are made when they are missing: one thread at a time makes the value of a key, and
+//! the others wait for it.
+//!
+//! A thread that makes a value has an entry here, under the address of its map and the key. The map
+//! is borrowed meanwhile, so it has that address throughout. A thread that finds the entry waits
+//! for the value, on a lock of the entry. A call for another key, or a call that finds its value in
+//! the map, comes to no lock but that of a shard of entries, or to none.
+//!
+//! # Invariants
+//! - MAKING-1. There is an entry from [`enter`] until its [`Making`] is ended or dropped, and it is
+//!   removed before the threads that wait for it go on. So one thread at a time makes the value of
+//!   a key.
+//! - MAKING-2. A thread is in `WAITS` while it waits, and checks under the lock of `WAITS` that the
+//!   thread that it waits for does not wait for it, before it begins. So no circle of threads waits
+//!   for itself.
+
+use super::key::shown;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// The number of shards.
+const SHARDS: usize = 64;
+
+/// The address of a map, and a key.
+type Name = (usize, Box<[u8]>);
+
+/// The progress of a thread that makes a value.
+enum State {
+    Running,
+    /// The words of the value.
+    Made(Box<[u64]>),
+    /// The thread has made none.
+    Left,
+}
+
+/// An entry.
+pub(super) struct Entry {
+    maker: ThreadId,
+    state: Mutex<State>,
+    has_ended: Condvar,
+}
+
+static ENTRIES: [Mutex<BTreeMap<Name, Arc<Entry>>>; SHARDS] =
+    [const { Mutex::new(BTreeMap::new()) }; SHARDS];
+/// The threads that wait.
+static WAITS: LazyLock<Mutex<HashMap<ThreadId, Arc<Entry>>>> = LazyLock::new(Mutex::default);
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // No code of others runs under these locks, and what they guard is valid at every moment.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn shard((map, key): &Name) -> MutexGuard<'static, BTreeMap<Name, Arc<Entry>>> {
+    let hash = xxh3_64_with_seed(key, *map as u64);
+    lock(&ENTRIES[hash as usize % SHARDS])
+}
+
+/// The part of a thread in the making of a value.
+pub(super) enum Part {
+    /// The thread makes it.
+    Maker(Making),
+    /// Another thread does.
+    Waiter(Arc<Entry>),
+}
+
+/// Returns the part of the calling thread, for a map at an address that it has meanwhile.
+pub(super) fn enter(map: usize, key: &[u8]) -> Part {
+    let name = (map, key.into());
+    let mut entries = shard(&name);
+    if let Some(entry) = entries.get(&name) {
+        return Part::Waiter(entry.clone());
+    }
+    let entry = Arc::new(Entry {
+        maker: thread::current().id(),
+        state: Mutex::new(State::Running),
+        has_ended: Condvar::new(),
+    });
+    entries.insert(name.clone(), entry.clone());
+    Part::Maker(Making { name, entry })
+}
+
+impl Entry {
+    fn is_running(&self) -> bool {
+        matches!(*lock(&self.state), State::Running)
+    }
+
+    /// Waits until the value is made, and returns its words; `None` if it is not made.
+    ///
+    /// # Panics
+    /// If the thread that makes it waits for the calling thread.
+    pub(super) fn wait(self: Arc<Self>, key: &[u8]) -> Option<Box<[u64]>> {
+        let thread = thread::current().id();
+        let mut waits = lock(&WAITS);
+        let mut maker = self.maker;
+        while maker != thread
+            && let Some(next) = waits.get(&maker)
+            && next.is_running()
+        {
+            maker = next.maker;
+        }
+        if maker == thread {
+            drop(waits);
+            panic!(
+                "the function that makes the value of the key {} asks for that value",
+                shown(key)
+            );
+        }
+        waits.insert(thread, self.clone());
+        drop(waits);
+        let state = lock(&self.state);
+        let is_running = |state: &mut State| matches!(state, State::Running);
+        let state = self
+            .has_ended
+            .wait_while(state, is_running)
+            .unwrap_or_else(PoisonError::into_inner);
+        let made = match &*state {
+            State::Made(words) => Some(words.clone()),
+            State::Running | State::Left => None,
+        };
+        drop(state);
+        lock(&WAITS).remove(&thread);
+        made
+    }
+}
+
+/// The right to make the value of a key. Dropping this lets another thread make it.
+pub(super) struct Making {
+    name: Name,
+    entry: Arc<Entry>,
+}
+
+impl Making {
+    /// Gives the value with these words to the threads that wait.
+    pub(super) fn end(self, words: &[u64]) {
+        self.end_with(|| State::Made(words.into()));
+    }
+
+    fn end_with(&self, state: impl FnOnce() -> State) {
+        let mut entries = shard(&self.name);
+        // Dropping this comes here again.
+        if entries
+            .get(&self.name)
+            .is_some_and(|entry| Arc::ptr_eq(entry, &self.entry))
+        {
+            entries.remove(&self.name);
+            drop(entries);
+            if Arc::strong_count(&self.entry) > 1 {
+                *lock(&self.entry.state) = state();
+                self.entry.has_ended.notify_all();
+            }
+        }
+    }
+}
+
+impl Drop for Making {
+    fn drop(&mut self) {
+        self.end_with(|| State::Left);
+    }
+}

@@ -1,0 +1,340 @@
+//! The one interface of the stores of maps in memory: those of plain records, here, and
+//! [those with limits](super::limited).
+
+use super::store_of_map::Shared;
+use super::words::{Words, pack, unpack};
+use crate::terms::note::Dating;
+use ats_mem::{
+    BatchPlan, Busy, CaTree, Change, Direction, End, HashTable, NoSuchKey, Plain, Provided,
+    ReadPoint, Record, RecordBox, Records, Release, Skipped, Upkeep, Walk, When, go_on,
+};
+use ats_store::KeyRange;
+use ats_sync::Guard;
+use std::ops::ControlFlow;
+use std::sync::Weak;
+
+/// A function that decides about the change of a key.
+pub(crate) type Decide<'a, 'g, R> = dyn FnMut(Option<&'g Record<R>>) -> Change<R> + 'a;
+/// A function that is called with each record.
+pub(crate) type Visit<'a, 'g, R> = dyn FnMut(&'g Record<R>) -> ControlFlow<()> + 'a;
+
+/// A store for maps. Its functions are those of [`Records`], if they have the same names.
+pub(crate) trait MapStore: Send + Sync + Sized + 'static {
+    /// The resources of its records.
+    type Of: Release;
+
+    /// `true` if [`pack`](MapStore::pack) makes of the bytes of a word that word.
+    const TAKES_WORDS: bool;
+
+    /// Returns an empty store with the same limits.
+    fn another(&self) -> Self;
+
+    /// Sets the owner, who visits the store in the background.
+    fn set_owner(&mut self, owner: Weak<Shared<Self>>);
+
+    /// Returns the words of a value with these bytes, whose number is `len` for all values of the
+    /// type, if that is known.
+    fn pack(bytes: &[u8], len: Option<usize>) -> Words;
+
+    /// Returns the bytes of the value with these words.
+    fn unpack(words: &[u64], len: Option<usize>) -> &[u8];
+
+    /// Returns a record. Only a store with limits looks at the dating.
+    fn record(key: &[u8], words: &[u64], dating: Dating) -> RecordBox<Self::Of>;
+
+    /// Returns the words of the value of a record.
+    fn words(record: &Record<Self::Of>) -> &[u64];
+
+    fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<Self::Of>>;
+
+    /// Returns `true` if there is a record of a key, without the effects that reading it has.
+    fn has_key(&self, key: &[u8], guard: &Guard) -> bool;
+
+    fn get_at<'g>(
+        &'g self,
+        key: &[u8],
+        when: When,
+        guard: &'g Guard,
+    ) -> Option<&'g Record<Self::Of>>;
+
+    fn walk<'g>(
+        &'g self,
+        walk: Walk<'_>,
+        guard: &'g Guard,
+        visit: &mut Visit<'_, 'g, Self::Of>,
+        pause: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Result<Option<u64>, NoSuchKey>;
+
+    fn update<'g>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+        decide: &mut Decide<'_, 'g, Self::Of>,
+    ) -> Result<(), Busy>;
+
+    fn update_end<'g>(
+        &'g self,
+        end: End,
+        guard: &'g Guard,
+        decide: &mut Decide<'_, 'g, Self::Of>,
+    ) -> Result<(), Busy>;
+
+    fn update_long_batch(
+        &self,
+        keys: &[&[u8]],
+        plan: &mut dyn BatchPlan<Self::Of>,
+    ) -> Result<bool, Busy>;
+
+    fn put(&self, key: &[u8], record: RecordBox<Self::Of>, guard: &Guard) -> Result<bool, Busy>;
+
+    fn remove(&self, key: &[u8], guard: &Guard) -> Result<bool, Busy>;
+
+    /// Returns the number of records at one moment.
+    fn count(&self) -> Result<usize, Busy>;
+
+    /// Returns the approximate number of records.
+    fn about_len(&self) -> usize;
+
+    /// Returns the approximate memory in bytes.
+    fn bytes(&self) -> usize;
+
+    /// Begins a moment.
+    fn begin(&self) -> Result<ReadPoint, Busy>;
+
+    fn end(&self, read_point: ReadPoint);
+
+    /// Removes up to about `budget` records that were kept for moments, or have expired. Returns
+    /// `true` if none is left.
+    fn reclaim(&self, budget: usize, guard: &Guard) -> bool;
+
+    /// Does other work in the background. Returns `true` if nothing is left to do.
+    fn join_idle(&self, guard: &Guard) -> bool;
+
+    /// Frees up to about `budget` records. Returns `true` when none is left.
+    fn free_some(&mut self, budget: usize) -> bool;
+
+    /// Visits the records of a walk that does not pause.
+    fn visit<'g>(
+        &'g self,
+        walk: Walk<'_>,
+        guard: &'g Guard,
+        visit: &mut Visit<'_, 'g, Self::Of>,
+    ) -> Result<(), NoSuchKey> {
+        self.walk(walk, guard, visit, &mut go_on)
+            .map(|_never_paused| ())
+    }
+}
+
+/// A store for maps in the order of their keys.
+pub(crate) trait OrderedStore: MapStore {
+    /// Returns the record at an end.
+    fn at_end<'g>(&'g self, direction: Direction, guard: &'g Guard)
+    -> Option<&'g Record<Self::Of>>;
+
+    fn skip_at_once<'g>(
+        &'g self,
+        range: KeyRange<'_>,
+        most: usize,
+        guard: &'g Guard,
+    ) -> Option<Skipped<'g, Self::Of>>;
+
+    fn skip<'g>(
+        &'g self,
+        range: KeyRange<'_>,
+        most: usize,
+        guard: &'g Guard,
+        pause: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Skipped<'g, Self::Of>;
+}
+
+/// The functions in which the stores of plain records differ.
+trait PlainStore: Records<Plain> + Sized + 'static {
+    fn another(&self) -> Self;
+
+    fn set_owner(&mut self, owner: Weak<Shared<Self>>)
+    where
+        Self: MapStore;
+
+    fn free_some(&mut self, budget: usize) -> bool;
+}
+
+impl PlainStore for CaTree<Plain> {
+    fn another(&self) -> Self {
+        CaTree::new()
+    }
+
+    fn set_owner(&mut self, owner: Weak<Shared<Self>>) {
+        self.on_first_split(owner);
+    }
+
+    fn free_some(&mut self, budget: usize) -> bool {
+        CaTree::free_some(self, budget)
+    }
+}
+
+impl PlainStore for HashTable<Plain> {
+    fn another(&self) -> Self {
+        HashTable::new()
+    }
+
+    fn set_owner(&mut self, _owner: Weak<Shared<Self>>) {}
+
+    fn free_some(&mut self, budget: usize) -> bool {
+        HashTable::free_some(self, budget)
+    }
+}
+
+impl<S: PlainStore> MapStore for S {
+    type Of = Plain;
+
+    const TAKES_WORDS: bool = true;
+
+    fn another(&self) -> Self {
+        PlainStore::another(self)
+    }
+
+    fn set_owner(&mut self, owner: Weak<Shared<Self>>) {
+        PlainStore::set_owner(self, owner);
+    }
+
+    #[inline]
+    fn pack(bytes: &[u8], len: Option<usize>) -> Words {
+        pack(bytes, len)
+    }
+
+    #[inline]
+    fn unpack(words: &[u64], len: Option<usize>) -> &[u8] {
+        unpack(words, len)
+    }
+
+    #[inline]
+    fn record(key: &[u8], words: &[u64], _dating: Dating) -> RecordBox<Plain> {
+        RecordBox::new(key, words, false)
+    }
+
+    #[inline]
+    fn words(record: &Record<Plain>) -> &[u64] {
+        record.value()
+    }
+
+    #[inline]
+    fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<Plain>> {
+        Records::get(self, key, guard)
+    }
+
+    #[inline]
+    fn has_key(&self, key: &[u8], guard: &Guard) -> bool {
+        Records::get(self, key, guard).is_some()
+    }
+
+    #[inline]
+    fn get_at<'g>(&'g self, key: &[u8], when: When, guard: &'g Guard) -> Option<&'g Record<Plain>> {
+        Records::get_at(self, key, when, guard)
+    }
+
+    fn walk<'g>(
+        &'g self,
+        walk: Walk<'_>,
+        guard: &'g Guard,
+        visit: &mut Visit<'_, 'g, Plain>,
+        pause: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Result<Option<u64>, NoSuchKey> {
+        Records::walk(self, walk, guard, visit, pause)
+    }
+
+    #[inline]
+    fn update<'g>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+        decide: &mut Decide<'_, 'g, Plain>,
+    ) -> Result<(), Busy> {
+        Provided::update(self, key, guard, decide)
+    }
+
+    fn update_end<'g>(
+        &'g self,
+        end: End,
+        guard: &'g Guard,
+        decide: &mut Decide<'_, 'g, Plain>,
+    ) -> Result<(), Busy> {
+        Records::update_end(self, end, guard, decide)
+    }
+
+    fn update_long_batch(
+        &self,
+        keys: &[&[u8]],
+        plan: &mut dyn BatchPlan<Plain>,
+    ) -> Result<bool, Busy> {
+        Provided::update_long_batch(self, keys, plan)
+    }
+
+    #[inline]
+    fn put(&self, key: &[u8], record: RecordBox<Plain>, guard: &Guard) -> Result<bool, Busy> {
+        Records::put(self, key, record, guard)
+    }
+
+    #[inline]
+    fn remove(&self, key: &[u8], guard: &Guard) -> Result<bool, Busy> {
+        Records::remove(self, key, guard)
+    }
+
+    fn count(&self) -> Result<usize, Busy> {
+        let totals = Records::totals(self)?;
+        Ok(usize::try_from(totals.objects).unwrap_or(0))
+    }
+
+    fn about_len(&self) -> usize {
+        Provided::len(self)
+    }
+
+    fn bytes(&self) -> usize {
+        Provided::bytes(self)
+    }
+
+    fn begin(&self) -> Result<ReadPoint, Busy> {
+        let begun = Records::begin(self, &mut || Ok(true))?;
+        Ok(begun.expect("the stores of maps have moments"))
+    }
+
+    fn end(&self, read_point: ReadPoint) {
+        Provided::end(self, read_point);
+    }
+
+    fn reclaim(&self, budget: usize, guard: &Guard) -> bool {
+        self.upkeep(Upkeep::Queries, budget, guard)
+    }
+
+    fn join_idle(&self, guard: &Guard) -> bool {
+        self.upkeep(Upkeep::Parts, 0, guard)
+    }
+
+    fn free_some(&mut self, budget: usize) -> bool {
+        PlainStore::free_some(self, budget)
+    }
+}
+
+impl OrderedStore for CaTree<Plain> {
+    fn at_end<'g>(&'g self, direction: Direction, guard: &'g Guard) -> Option<&'g Record<Plain>> {
+        Records::beside(self, None, direction, guard).ok().flatten()
+    }
+
+    fn skip_at_once<'g>(
+        &'g self,
+        range: KeyRange<'_>,
+        most: usize,
+        guard: &'g Guard,
+    ) -> Option<Skipped<'g, Plain>> {
+        Records::skip_at_once(self, range, Direction::Up, most, guard)
+    }
+
+    fn skip<'g>(
+        &'g self,
+        range: KeyRange<'_>,
+        most: usize,
+        guard: &'g Guard,
+        pause: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Skipped<'g, Plain> {
+        Records::skip(self, range, Direction::Up, most, guard, pause)
+    }
+}
