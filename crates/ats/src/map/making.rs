@@ -10,7 +10,9 @@
 //! - MAKING-1. There is an entry from [`enter`] until its [`Making`] is ended or dropped, and it is
 //!   removed before the threads that wait for it go on. So one thread at a time makes the value of
 //!   a key.
-//! - MAKING-2. A thread is in `WAITS` while it waits, and checks under the lock of `WAITS` that the
+//! - MAKING-2. A thread gets the value that it waits for only if it waits since before the value was
+//!   inserted. So it does not get a value that was removed before its call.
+//! - MAKING-3. A thread is in `WAITS` while it waits, and checks under the lock of `WAITS` that the
 //!   thread that it waits for does not wait for it, before it begins. So no circle of threads waits
 //!   for itself.
 
@@ -29,17 +31,25 @@ type Name = (usize, Box<[u8]>);
 /// The progress of a thread that makes a value.
 enum State {
     Running,
-    /// The words of the value.
+    /// The value is being inserted.
+    Inserting,
+    /// The value with these words was inserted.
     Made(Box<[u64]>),
     /// The thread has made none.
     Left,
+}
+
+impl State {
+    fn has_ended(&self) -> bool {
+        matches!(self, State::Made(_) | State::Left)
+    }
 }
 
 /// An entry.
 pub(super) struct Entry {
     maker: ThreadId,
     state: Mutex<State>,
-    has_ended: Condvar,
+    ended: Condvar,
 }
 
 static ENTRIES: [Mutex<BTreeMap<Name, Arc<Entry>>>; SHARDS] =
@@ -75,49 +85,54 @@ pub(super) fn enter(map: usize, key: &[u8]) -> Part {
     let entry = Arc::new(Entry {
         maker: thread::current().id(),
         state: Mutex::new(State::Running),
-        has_ended: Condvar::new(),
+        ended: Condvar::new(),
     });
     entries.insert(name.clone(), entry.clone());
-    Part::Maker(Making { name, entry })
+    Part::Maker(Making {
+        name,
+        entry,
+        is_over: false,
+    })
 }
 
 impl Entry {
-    fn is_running(&self) -> bool {
-        matches!(*lock(&self.state), State::Running)
+    fn has_ended(&self) -> bool {
+        lock(&self.state).has_ended()
     }
 
-    /// Waits until the value is made, and returns its words; `None` if it is not made.
+    /// Waits until the value is inserted, and returns its words; `None` if it is not made, or was
+    /// being inserted already.
     ///
     /// # Panics
     /// If the thread that makes it waits for the calling thread.
     pub(super) fn wait(self: Arc<Self>, key: &[u8]) -> Option<Box<[u64]>> {
         let thread = thread::current().id();
         let mut waits = lock(&WAITS);
-        let mut maker = self.maker;
-        while maker != thread
-            && let Some(next) = waits.get(&maker)
-            && next.is_running()
-        {
-            maker = next.maker;
-        }
-        if maker == thread {
-            drop(waits);
-            panic!(
-                "the function that makes the value of the key {} asks for that value",
-                shown(key)
-            );
+        let mut entry = &self;
+        while !entry.has_ended() {
+            if entry.maker == thread {
+                drop(waits);
+                panic!(
+                    "the function that makes the value of the key {} asks for that value",
+                    shown(key)
+                );
+            }
+            match waits.get(&entry.maker) {
+                Some(next) => entry = next,
+                None => break,
+            }
         }
         waits.insert(thread, self.clone());
         drop(waits);
         let state = lock(&self.state);
-        let is_running = |state: &mut State| matches!(state, State::Running);
+        let is_early = matches!(*state, State::Running);
         let state = self
-            .has_ended
-            .wait_while(state, is_running)
+            .ended
+            .wait_while(state, |state| !state.has_ended())
             .unwrap_or_else(PoisonError::into_inner);
         let made = match &*state {
-            State::Made(words) => Some(words.clone()),
-            State::Running | State::Left => None,
+            State::Made(words) if is_early => Some(words.clone()),
+            _ => None,
         };
         drop(state);
         lock(&WAITS).remove(&thread);
@@ -129,33 +144,35 @@ impl Entry {
 pub(super) struct Making {
     name: Name,
     entry: Arc<Entry>,
+    is_over: bool,
 }
 
 impl Making {
-    /// Gives the value with these words to the threads that wait.
-    pub(super) fn end(self, words: &[u64]) {
-        self.end_with(|| State::Made(words.into()));
+    /// Notes that the value will be inserted now.
+    pub(super) fn begin_insert(&self) {
+        *lock(&self.entry.state) = State::Inserting;
     }
 
-    fn end_with(&self, state: impl FnOnce() -> State) {
-        let mut entries = shard(&self.name);
-        // Dropping this comes here again.
-        if entries
-            .get(&self.name)
-            .is_some_and(|entry| Arc::ptr_eq(entry, &self.entry))
-        {
-            entries.remove(&self.name);
-            drop(entries);
-            if Arc::strong_count(&self.entry) > 1 {
-                *lock(&self.entry.state) = state();
-                self.entry.has_ended.notify_all();
-            }
+    /// Gives the value with these words, which was inserted, to the threads that wait.
+    pub(super) fn end(mut self, words: &[u64]) {
+        self.is_over = true;
+        self.leave(|| State::Made(words.into()));
+    }
+
+    fn leave(&self, state: impl FnOnce() -> State) {
+        shard(&self.name).remove(&self.name);
+        // Nobody finds the entry any more.
+        if Arc::strong_count(&self.entry) > 1 {
+            *lock(&self.entry.state) = state();
+            self.entry.ended.notify_all();
         }
     }
 }
 
 impl Drop for Making {
     fn drop(&mut self) {
-        self.end_with(|| State::Left);
+        if !self.is_over {
+            self.leave(|| State::Left);
+        }
     }
 }

@@ -274,11 +274,11 @@ impl<S: MapStore, K: Key, V: Value> Records<S, K, V> {
         };
         // Another thread may have made it before this one has entered.
         if let Some(old) = self.words_at(key) {
-            making.end(&old);
             return Ok(decode(&old));
         }
         let value = make()?;
         let words = words_of::<S, V>(&value);
+        making.begin_insert();
         loop {
             if self.exchange(key, None, Some(&words), Dating::OfTable) {
                 making.end(&words);

@@ -4,6 +4,7 @@ mod attributes;
 mod derived;
 mod disk;
 mod keys;
+mod making;
 mod model;
 mod serialized;
 mod threads;
