@@ -44,7 +44,7 @@ mod queues;
 use super::records::{Decide, TableRecords, Visit, Walked};
 use crate::terms::error::Error;
 use crate::terms::lookup_result::LookupResult;
-use crate::terms::note::{Dating, NEVER, Note};
+use crate::terms::note::{Dating, NEVER, Note, READS_MOST};
 use crate::terms::value::{Rec, Values};
 use ats_mem::read_points::{Query, ReadPoints};
 use ats_mem::{BatchPlan, Busy, Change, ReadPoint, RecordBox, Totals, Upkeep, Walk, When};
@@ -378,6 +378,14 @@ impl<S, H: Host> Limited<S, H> {
         if !Self::is_before(note) {
             return false;
         }
+        let counts = self.queues.is_some() && note.reads < READS_MOST;
+        if counts || matches!(self.limits.ttl, Ttl::Idle(_)) && !note.is_fixed {
+            self.note_read(note, record);
+        }
+        true
+    }
+
+    fn note_read(&self, note: Note, record: &Rec<H>) {
         let mut read = note;
         if self.queues.is_some() {
             read = read.read_again();
@@ -388,7 +396,6 @@ impl<S, H: Host> Limited<S, H> {
         if read != note {
             let _ = note.exchange(read, record);
         }
-        true
     }
 
     /// Returns the deadline of an idle record that is read: a later one if a part of the interval
@@ -437,7 +444,13 @@ impl<S, H: Host> Limited<S, H> {
 
     /// Returns the note of a record that is to replace `old`. The key is locked.
     fn note_for(&self, key: &[u8], dating: Dating, old: Option<&Rec<H>>) -> Note {
-        let now = clock::now();
+        let old = old.and_then(Note::of);
+        // Reading the time takes as long as the rest.
+        let has_times = !matches!(
+            (dating, self.interval),
+            (Dating::OfTable | Dating::Kept, NEVER) | (Dating::After(NEVER), _)
+        ) || old.is_some_and(|note| note.deadline != NEVER);
+        let now = if has_times { clock::now() } else { 0 };
         let after = |time: u64| {
             if time == NEVER {
                 NEVER
@@ -445,7 +458,6 @@ impl<S, H: Host> Limited<S, H> {
                 (now + time).min(NEVER - 1)
             }
         };
-        let old = old.and_then(Note::of);
         let alive = old.filter(|note| note.deadline > now);
         let of_table = || (after(self.limits.ttl.of_object()), false);
         let (deadline, is_fixed) = match (dating, alive) {
