@@ -29,6 +29,27 @@
 //! | `disk` | `DiskMap` |
 //! | `serde` | `Serde<T>`, a value of any type that `serde` supports; maps are serialised as maps |
 //!
+//! # Caches
+//! [`HashMap::builder`] and [`OrderedMap::builder`] build maps whose pairs expire, some time after
+//! they were written or last used, and maps with a bound of their pairs or of their memory, which
+//! evict by S3-FIFO. `get_or_insert_with` of every map in memory makes a missing value once,
+//! however many threads ask for it.
+//!
+//! ```
+//! use ats::{HashMap, Limited};
+//! use std::time::Duration;
+//!
+//! let users: HashMap<u64, String, Limited> =
+//!     HashMap::builder().ttl(Duration::from_secs(60)).max_len(10_000).build();
+//! let load = |id: u64| format!("user {id}"); // takes long, one may think
+//! assert_eq!(users.get_or_insert_with(7, || load(7)), "user 7");
+//! assert_eq!(users.get(7).as_deref(), Some("user 7"));
+//! ```
+//!
+//! A pair of such a map takes 8 bytes more, numbers of eight bytes 16; an entry of a deadline takes
+//! the bytes of its key and 14 more, an entry of a bound 6 more. A read of a map with a bound
+//! writes to the pair until it was read three times.
+//!
 //! # Consistency
 //! - **One key.** All functions about one key are linearizable, and so are `compute`, `update`,
 //!   `merge` and `get_or_insert_with`: their changes depend on the value at the moment of the
@@ -41,6 +62,10 @@
 //!   change each key at its own moment. `clear` removes all keys at one moment.
 //! - **Snapshots** show all keys as of one moment.
 //! - **Numbers.** `len`, `count`, `rank` and `nth` are exact at a moment during the call.
+//! - **Expiry.** A call that begins after the deadline of a pair does not see it. A pair whose
+//!   deadline passes during a call may be gone for one part of the call and not for another: it may
+//!   count in `len` beside a pair that was inserted later.
+//! - **Bounds.** A pair may be evicted at any time, as if another thread removed it.
 //!
 //! # Blocking
 //! Readers and iterators wait for no other thread. A writer waits for other writers of the same
@@ -48,8 +73,11 @@
 //! guard or calls a function of the program under a lock, so no use of a map can deadlock: a
 //! closure, and a loop over an iterator, may use the same map.
 //!
-//! A map in memory never waits for a device, so asynchronous code can use it directly. All
-//! functions of a `DiskMap` may wait for the disk.
+//! `get_or_insert_with` and `try_get_or_insert_with` wait while another thread makes the value of
+//! the same key. Calls that would wait for each other, or for themselves, panic.
+//!
+//! A map in memory never waits for a device, so asynchronous code can use it directly, except for
+//! these two functions if the closure waits. All functions of a `DiskMap` may wait for the disk.
 //!
 //! # Complexity
 //! | function | `OrderedMap` | `HashMap` |
@@ -61,6 +89,7 @@
 //! | `count`, `rank`, `nth` | O(log n), once the keys were counted; O(keys that are passed) beside batches | |
 //! | `len`, `snapshot` | O(locks) | O(locks) |
 //! | `clear` | O(1) | O(1) |
+//! | removal of expired pairs, before `len`, `count`, `rank`, `nth` and `snapshot` | O(log n) for each that the background thread has not removed yet | |
 //! | `count`, `rank`, `nth` of a snapshot | O(keys that are passed) | |
 //!
 //! A key in memory has less than 4 GiB, and a value less than 16 GiB; functions panic if they get a

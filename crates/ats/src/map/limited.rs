@@ -1,14 +1,13 @@
 //! The stores of maps with limits.
 //!
-//! They are those of [tables with limits](crate::terms::store::limited), with the same notes. The
-//! [words](super::words) of a value follow its note.
+//! They are those of [tables with limits](crate::terms::store::limited). The words of a value follow
+//! a [note](crate::terms::note) of bytes.
 
 use super::key::{self, AsKey, Key};
 use super::records::{Records, retry};
 use super::store::{Decide, MapStore, OrderedStore, Visit};
 use super::store_of_map::Shared;
 use super::value::Value;
-use super::words::{Words, pack_object, unpack_object};
 use crate::idle_joiner;
 use crate::terms::Error;
 use crate::terms::TermHost;
@@ -150,8 +149,6 @@ impl<S: Within> ats_store::BatchPlan<Record<Noted>, RecordBox<Noted>> for Fittin
 impl<S: Within> MapStore for LimitedStore<S> {
     type Of = Noted;
 
-    const TAKES_WORDS: bool = false;
-
     fn another(&self) -> Self {
         Self::new(self.0.limits())
     }
@@ -162,18 +159,8 @@ impl<S: Within> MapStore for LimitedStore<S> {
     }
 
     #[inline]
-    fn pack(bytes: &[u8], _len: Option<usize>) -> Words {
-        pack_object(bytes)
-    }
-
-    #[inline]
-    fn unpack(words: &[u64], _len: Option<usize>) -> &[u8] {
-        unpack_object(words)
-    }
-
-    #[inline]
     fn record(key: &[u8], words: &[u64], dating: Dating) -> RecordBox<Noted> {
-        RecordBox::in_parts(key, [&[dating.word()], words], false)
+        RecordBox::in_parts(key, [&[dating.word_of_bytes()], words], false)
     }
 
     #[inline]

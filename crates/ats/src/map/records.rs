@@ -9,7 +9,7 @@ use super::making::{self, Part};
 use super::store::MapStore;
 use super::store_of_map::StoreOfMap;
 use super::value::{self, AsValue, Value};
-use super::words::Words;
+use super::words::{Words, pack, unpack};
 use crate::terms::note::Dating;
 use ats_mem::{Busy, Change, End, ReadPoint, Record, When};
 use ats_sync::pin;
@@ -55,9 +55,9 @@ fn refuse(why: String) -> ! {
 }
 
 #[inline]
-fn words_of<S: MapStore, V: Value>(value: &impl AsValue<V>) -> Words {
+fn words_of<V: Value>(value: &impl AsValue<V>) -> Words {
     let bytes = value::bytes_of(value).unwrap_or_else(|why| refuse(why));
-    S::pack(bytes.as_slice(), V::LEN)
+    pack(bytes.as_slice(), V::LEN)
 }
 
 fn kept_bytes_of<K: Key>(key: &impl AsKey<K>) -> KeyBytes {
@@ -72,20 +72,20 @@ fn with_kept_key<K: Key, T>(key: &impl AsKey<K>, then: impl FnOnce(&[u8]) -> T) 
 
 /// Calls a function with the bytes of a key and the words of a value to store.
 #[inline]
-fn with_kept_pair<S: MapStore, K: Key, V: Value, T>(
+fn with_kept_pair<K: Key, V: Value, T>(
     key: &impl AsKey<K>,
     value: &impl AsValue<V>,
     then: impl FnOnce(&[u8], &[u64]) -> T,
 ) -> T {
     with_kept_key(key, |key| match value.as_word() {
-        Some(word) if S::TAKES_WORDS => then(key, &[word]),
-        _ => then(key, &words_of::<S, V>(value)),
+        Some(word) => then(key, &[word]),
+        None => then(key, &words_of(value)),
     })
 }
 
 /// Returns the bytes of the value of a record.
 pub(super) fn value_bytes<S: MapStore, V: Value>(record: &Record<S::Of>) -> &[u8] {
-    S::unpack(S::words(record), V::LEN)
+    unpack(S::words(record), V::LEN)
 }
 
 fn value_of<S: MapStore, V: Value>(record: &Record<S::Of>) -> V {
@@ -134,7 +134,7 @@ impl<S: MapStore, K: Key, V: Value> Records<S, K, V> {
     }
 
     pub(super) fn put(&self, key: &impl AsKey<K>, value: &impl AsValue<V>) -> bool {
-        with_kept_pair::<S, K, V, _>(key, value, |key, value| {
+        with_kept_pair(key, value, |key, value| {
             retry(|| {
                 let record = S::record(key, value, Dating::OfTable);
                 let guard = pin();
@@ -149,7 +149,7 @@ impl<S: MapStore, K: Key, V: Value> Records<S, K, V> {
         value: &impl AsValue<V>,
         dating: Dating,
     ) -> Option<V> {
-        with_kept_pair::<S, K, V, _>(key, value, |key, value| {
+        with_kept_pair(key, value, |key, value| {
             retry(|| {
                 let mut record = Some(S::record(key, value, dating));
                 let (guard, mut old) = (pin(), None);
@@ -222,7 +222,7 @@ impl<S: MapStore, K: Key, V: Value> Records<S, K, V> {
 
     /// Inserts a key with a value if the key is absent. Returns `true` if it was.
     pub(super) fn insert_new(&self, key: &impl AsKey<K>, value: &impl AsValue<V>) -> bool {
-        with_kept_pair::<S, K, V, _>(key, value, |key, value| {
+        with_kept_pair(key, value, |key, value| {
             self.exchange(key, None, Some(value), Dating::OfTable)
         })
     }
@@ -235,8 +235,8 @@ impl<S: MapStore, K: Key, V: Value> Records<S, K, V> {
         with_kept_key(key, |key| {
             loop {
                 let old = self.words_at(key);
-                let new = change(old.as_ref().map(|old| decode_value(S::unpack(old, V::LEN))));
-                let words = new.as_ref().map(words_of::<S, V>);
+                let new = change(old.as_ref().map(|old| decode_value(unpack(old, V::LEN))));
+                let words = new.as_ref().map(words_of::<V>);
                 // An unchanged value was the result at the moment of the read.
                 if words == old
                     || self.exchange(key, old.as_deref(), words.as_deref(), Dating::Kept)
@@ -261,7 +261,7 @@ impl<S: MapStore, K: Key, V: Value> Records<S, K, V> {
     }
 
     fn make<E>(&self, key: &[u8], make: impl FnOnce() -> Result<V, E>) -> Result<V, E> {
-        let decode = |words: &[u64]| decode_value(S::unpack(words, V::LEN));
+        let decode = |words: &[u64]| decode_value(unpack(words, V::LEN));
         let making = loop {
             match making::enter(&raw const self.store as usize, key) {
                 Part::Maker(making) => break making,
@@ -277,7 +277,7 @@ impl<S: MapStore, K: Key, V: Value> Records<S, K, V> {
             return Ok(decode(&old));
         }
         let value = make()?;
-        let words = words_of::<S, V>(&value);
+        let words = words_of(&value);
         making.begin_insert();
         loop {
             if self.exchange(key, None, Some(&words), Dating::OfTable) {
@@ -294,7 +294,7 @@ impl<S: MapStore, K: Key, V: Value> Records<S, K, V> {
 
     /// Removes a key if its value has these bytes. Returns `true` if it did.
     pub(super) fn remove_if_same(&self, key: &[u8], value: &[u8]) -> bool {
-        self.exchange(key, Some(&S::pack(value, V::LEN)), None, Dating::Kept)
+        self.exchange(key, Some(&pack(value, V::LEN)), None, Dating::Kept)
     }
 
     /// Removes a key. Returns `true` if it was present.
@@ -313,7 +313,7 @@ impl<S: MapStore, K: Key, V: Value> Records<S, K, V> {
     ) -> bool {
         let pairs = pairs.into_iter();
         let mut pairs: Vec<_> = pairs
-            .map(|(key, value)| (kept_bytes_of(&key), words_of::<S, V>(&value)))
+            .map(|(key, value)| (kept_bytes_of(&key), words_of(&value)))
             .collect();
         // The last pair of a key must stay, and the stable sort keeps the order of equal keys.
         pairs.reverse();

@@ -2,7 +2,6 @@
 //! [those with limits](super::limited).
 
 use super::store_of_map::Shared;
-use super::words::{Words, pack, unpack};
 use crate::terms::note::Dating;
 use ats_mem::{
     BatchPlan, Busy, CaTree, Change, Direction, End, HashTable, NoSuchKey, Plain, Provided,
@@ -23,21 +22,11 @@ pub(crate) trait MapStore: Send + Sync + Sized + 'static {
     /// The resources of its records.
     type Of: Release;
 
-    /// `true` if [`pack`](MapStore::pack) makes of the bytes of a word that word.
-    const TAKES_WORDS: bool;
-
     /// Returns an empty store with the same limits.
     fn another(&self) -> Self;
 
     /// Sets the owner, who visits the store in the background.
     fn set_owner(&mut self, owner: Weak<Shared<Self>>);
-
-    /// Returns the words of a value with these bytes, whose number is `len` for all values of the
-    /// type, if that is known.
-    fn pack(bytes: &[u8], len: Option<usize>) -> Words;
-
-    /// Returns the bytes of the value with these words.
-    fn unpack(words: &[u64], len: Option<usize>) -> &[u8];
 
     /// Returns a record. Only a store with limits looks at the dating.
     fn record(key: &[u8], words: &[u64], dating: Dating) -> RecordBox<Self::Of>;
@@ -187,24 +176,12 @@ impl PlainStore for HashTable<Plain> {
 impl<S: PlainStore> MapStore for S {
     type Of = Plain;
 
-    const TAKES_WORDS: bool = true;
-
     fn another(&self) -> Self {
         PlainStore::another(self)
     }
 
     fn set_owner(&mut self, owner: Weak<Shared<Self>>) {
         PlainStore::set_owner(self, owner);
-    }
-
-    #[inline]
-    fn pack(bytes: &[u8], len: Option<usize>) -> Words {
-        pack(bytes, len)
-    }
-
-    #[inline]
-    fn unpack(words: &[u64], len: Option<usize>) -> &[u8] {
-        unpack(words, len)
     }
 
     #[inline]

@@ -4,17 +4,6 @@
 //! determine the length, the last byte of the last word does: it is the number of padding bytes,
 //! including itself. A record has at least one word, because a record without a value stands for no
 //! key.
-//!
-//! In a map with limits the first word is also that of an object of a
-//! [table](crate::terms::value), which needs no more of a value than that it is one object and owns
-//! nothing:
-//!
-//! ```text
-//!  1 byte: number of padding bytes << 2 | 2    the bytes of the value    zeros up to a whole word
-//! ```
-//!
-//! That byte is the least significant one of the first word. If it is not the first byte in memory,
-//! the bytes of the value begin with the second word.
 
 use smallvec::SmallVec;
 
@@ -24,6 +13,7 @@ const WORD: usize = size_of::<u64>();
 pub(super) type Words = SmallVec<[u64; 9]>;
 
 /// Returns the words of a value with these bytes. `len` is their number, if the type determines it.
+#[inline]
 pub(super) fn pack(bytes: &[u8], len: Option<usize>) -> Words {
     let count = match len {
         Some(_) => bytes.len().div_ceil(WORD).max(1),
@@ -42,54 +32,15 @@ pub(super) fn pack(bytes: &[u8], len: Option<usize>) -> Words {
     words
 }
 
-fn bytes_of(words: &[u64]) -> &[u8] {
-    // SAFETY: the bytes of initialized words are initialized, a byte can have any address, and
-    // their borrow is that of the words.
-    unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u8>(), size_of_val(words)) }
-}
-
-fn bytes_of_mut(words: &mut [u64]) -> &mut [u8] {
-    // SAFETY: the bytes of initialized words are initialized, any bytes make words, a byte can have
-    // any address, and their borrow is that of the words.
-    unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast::<u8>(), size_of_val(words)) }
-}
-
 /// Returns the bytes of the value with these words.
 #[inline]
 pub(super) fn unpack(words: &[u64], len: Option<usize>) -> &[u8] {
-    let all = bytes_of(words);
+    // SAFETY: the bytes of initialized words are initialized, a byte can have any address, and
+    // their borrow is that of the words.
+    let all =
+        unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u8>(), size_of_val(words)) };
     let padding = || all.last().map_or(0, |padding| usize::from(*padding));
     &all[..len.unwrap_or_else(|| all.len() - padding())]
-}
-
-/// The bit of the first word that makes a value an object of a table.
-const OBJECT: u64 = 0b10;
-/// The position of the number of padding bytes in the first word.
-const PADDING_SHIFT: u32 = 2;
-/// The position of the bytes of a value of a map with limits.
-const BEGIN: usize = if cfg!(target_endian = "little") {
-    1
-} else {
-    WORD
-};
-
-/// Returns the words of a value with these bytes, for a map with limits.
-#[inline]
-pub(super) fn pack_object(bytes: &[u8]) -> Words {
-    let used = BEGIN + bytes.len();
-    let mut words = Words::from_elem(0, used.div_ceil(WORD));
-    bytes_of_mut(&mut words)[BEGIN..used].copy_from_slice(bytes);
-    let padding = size_of_val(&words[..]) - used;
-    words[0] |= (padding as u64) << PADDING_SHIFT | OBJECT;
-    words
-}
-
-/// Returns the bytes of the value with these words, for a map with limits.
-#[inline]
-pub(super) fn unpack_object(words: &[u64]) -> &[u8] {
-    let padding = words[0] as u8 >> PADDING_SHIFT;
-    let all = bytes_of(words);
-    &all[BEGIN..all.len() - usize::from(padding)]
 }
 
 #[cfg(test)]
@@ -105,9 +56,6 @@ mod tests {
                 assert!(!words.is_empty());
                 assert_eq!(unpack(&words, known), bytes, "{len} bytes, {known:?}");
             }
-            let words = pack_object(&bytes);
-            assert_eq!(unpack_object(&words), bytes, "{len} bytes");
-            assert!(ats_term::image::begins_object(words[0]));
         }
     }
 

@@ -5,15 +5,18 @@
 //! [store](crate::terms::store::limited) replaces by a deadline when it publishes the record.
 //!
 //! ```text
-//!  note    13 bits: token | 2 bits: reads | 1 bit: fixed | 40 bits: deadline
-//!  dating  duration | 2 bits: kind
+//!  note    12 bits: token | 1 bit: bytes | 2 bits: reads | 1 bit: fixed | 40 bits: deadline
+//!  dating  duration | 1 bit: bytes | 2 bits: kind
 //! ```
+//!
+//! The values of [maps](crate::HashMap) are *bytes*: the words behind the note are not an object,
+//! but the record counts as one, and owns nothing.
 //!
 //! # Invariants
 //! - NOTE-1. A published record of a store with limits has a note. A note is accessed
 //!   atomically only. Its bits may change; that it is a note does not.
 
-use crate::terms::value::{Rec, Values, note_cell};
+use crate::terms::value::{NOTE_OF_BYTES, Rec, Values, note_cell};
 use ats_mem::{Change, RecordBox};
 use ats_store::Lifetime;
 use ats_sync::count::atomic::Ordering;
@@ -23,11 +26,18 @@ use std::time::Duration;
 const TIME_BITS: u32 = 40;
 const FIXED: usize = 1 << TIME_BITS;
 const READS_SHIFT: u32 = TIME_BITS + 1;
-const TOKEN_SHIFT: u32 = READS_SHIFT + 2;
+const TOKEN_SHIFT: u32 = READS_SHIFT + 3;
 const TOKEN_MASK: u16 = (1 << (u64::BITS - 8 - TOKEN_SHIFT)) - 1;
 
 /// The deadline of objects that do not expire, and the longest duration, in milliseconds.
 pub(crate) const NEVER: u64 = (1 << TIME_BITS) - 1;
+
+const _: () = assert!(NOTE_OF_BYTES == 1 << (READS_SHIFT + 2));
+
+/// The bits of a dating.
+const KIND_MASK: usize = 0b11;
+const DATING_OF_BYTES: usize = 1 << 2;
+const DURATION_SHIFT: u32 = 3;
 
 /// The most reads that are counted.
 pub(crate) const READS_MOST: u8 = 3;
@@ -73,7 +83,8 @@ impl Note {
     /// Sets the note of a record that has one. Other threads may read it meanwhile.
     pub(crate) fn set<H: Host>(self, record: &Rec<H>) {
         if let Some(cell) = note_cell(record) {
-            cell.store(self.word(), Ordering::Relaxed);
+            let of_bytes = of_bytes(cell.load(Ordering::Relaxed));
+            cell.store(self.word() | of_bytes, Ordering::Relaxed);
         }
     }
 
@@ -81,7 +92,8 @@ impl Note {
     /// meanwhile; then it is left as it is.
     pub(crate) fn exchange<H: Host>(self, new: Note, record: &Rec<H>) -> bool {
         note_cell(record).is_some_and(|cell| {
-            let (old, new) = (self.word(), new.word());
+            let of_bytes = of_bytes(cell.load(Ordering::Relaxed));
+            let (old, new) = (self.word() | of_bytes, new.word() | of_bytes);
             let relaxed = Ordering::Relaxed;
             cell.compare_exchange(old, new, relaxed, relaxed).is_ok()
         })
@@ -96,12 +108,25 @@ impl Note {
 
     /// Returns a new record with this note in the place of its [`Dating`], if it has one.
     pub(crate) fn put_before<H: Host>(self, record: RecordBox<Values<H>>) -> RecordBox<Values<H>> {
-        if note_cell(&record).is_none() {
-            return record.behind(self.word());
+        match note_cell(&record) {
+            None => return record.behind(self.word()),
+            Some(cell) => {
+                let dating = note_bits(cell.load(Ordering::Relaxed)).unwrap_or(0);
+                let of_bytes = if dating & DATING_OF_BYTES != 0 {
+                    note_word(NOTE_OF_BYTES)
+                } else {
+                    0
+                };
+                cell.store(self.word() | of_bytes, Ordering::Relaxed);
+            }
         }
-        self.set(&record);
         record
     }
+}
+
+/// Returns the bit of a note that says that bytes follow.
+fn of_bytes(note: u64) -> u64 {
+    note & note_word(NOTE_OF_BYTES)
 }
 
 /// The way in which a new record gets its deadline. Without one, it keeps the deadline of the
@@ -121,10 +146,10 @@ impl Dating {
     pub(crate) fn of<H: Host>(record: &RecordBox<Values<H>>) -> Option<Self> {
         let word = note_cell(record)?.load(Ordering::Relaxed);
         let bits = note_bits(word)?;
-        Some(match bits & 3 {
+        Some(match bits & KIND_MASK {
             0 => Dating::OfTable,
             1 => Dating::Kept,
-            _ => Dating::After(bits as u64 >> 2),
+            _ => Dating::After(bits as u64 >> DURATION_SHIFT),
         })
     }
 
@@ -143,11 +168,20 @@ impl Dating {
 
     /// Returns the first word of the value of a new record.
     pub(crate) fn word(self) -> u64 {
-        note_word(match self {
+        note_word(self.bits())
+    }
+
+    /// Returns the first word of the value of a new record in which bytes follow.
+    pub(crate) fn word_of_bytes(self) -> u64 {
+        note_word(self.bits() | DATING_OF_BYTES)
+    }
+
+    fn bits(self) -> usize {
+        match self {
             Dating::OfTable => 0,
             Dating::Kept => 1,
-            Dating::After(time) => (time.min(NEVER) as usize) << 2 | 2,
-        })
+            Dating::After(time) => (time.min(NEVER) as usize) << DURATION_SHIFT | 2,
+        }
     }
 }
 
@@ -193,6 +227,26 @@ mod tests {
             Some(Dating::OfTable)
         );
         assert_eq!(Note::next_token(TOKEN_MASK), 0);
+    }
+
+    #[test]
+    fn bytes_stay_bytes() {
+        let note = Note {
+            deadline: NEVER,
+            is_fixed: false,
+            reads: 0,
+            token: TOKEN_MASK,
+        };
+        let made = made(Dating::After(NEVER).word_of_bytes());
+        assert_eq!(Dating::of(&made), Some(Dating::After(NEVER)));
+        let record = note.put_before(made);
+        assert!(crate::terms::value::is_bytes(&record));
+        assert_eq!(Note::of(&record), Some(note));
+        note.exchange(note.read_again(), &record);
+        assert_eq!(Note::of(&record), Some(note.read_again()));
+        note.set(&record);
+        assert!(crate::terms::value::is_bytes(&record));
+        assert_eq!(Note::of(&record), Some(note));
     }
 
     #[test]

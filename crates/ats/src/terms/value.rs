@@ -3,7 +3,8 @@
 //! # Invariants
 //! - VALUE-1. The values of this crate's records are built by this crate for host `H`, in the form
 //!   that their first word gives, or the second one if the first is a [note](crate::terms::note).
-//!   The word of the form never changes.
+//!   The word of the form never changes. Behind a note of [bytes](crate::terms::note) there is no
+//!   form: these are words of a map, which own nothing and never change.
 //! - VALUE-2. The word of the form [`Form::Large`] is followed by the address of an [`Elsewhere`],
 //!   which begins the block of memory that the value owns.
 
@@ -15,6 +16,9 @@ use ats_term::image::{
 };
 use ats_term::image::{kept_bytes, kept_bytes_beyond, release_all};
 use std::marker::PhantomData;
+
+/// The bit of a [note](crate::terms::note) that says that bytes follow.
+pub(crate) const NOTE_OF_BYTES: usize = 1 << 43;
 
 /// Values that are objects of host `H`, with the resources that these own.
 pub(crate) struct Values<H>(PhantomData<fn() -> H>);
@@ -134,6 +138,10 @@ impl<H: Host> Release for Values<H> {
             let bytes = record.bytes() as i64;
             return Weight { objects: 1, bytes };
         }
+        if is_bytes(record) {
+            let bytes = record.bytes() as i64;
+            return Weight { objects: 1, bytes };
+        }
         let mut weight = match form(record) {
             Form::Object | Form::Packed | Form::WithCells(_) => Weight {
                 objects: 1,
@@ -240,6 +248,12 @@ pub(crate) fn note_cell<H: Host>(record: &Rec<H>) -> Option<&AtomicU64> {
     // first words never change.
     let first = unsafe { AtomicU64::from_ptr(value.cast_mut()) };
     note_bits(first.load(Ordering::Relaxed)).map(|_| first)
+}
+
+/// Returns `true` if bytes follow the note of a record.
+pub(crate) fn is_bytes<H: Host>(record: &Rec<H>) -> bool {
+    let note = note_cell(record).and_then(|cell| note_bits(cell.load(Ordering::Relaxed)));
+    note.is_some_and(|bits| bits & NOTE_OF_BYTES != 0)
 }
 
 /// Returns the objects of a record whose value is a list.

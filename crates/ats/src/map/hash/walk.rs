@@ -4,6 +4,7 @@ use crate::map::piece::Piece;
 use crate::map::records::break_if;
 use crate::map::store::MapStore;
 use crate::map::store_of_map::StoreOfMap;
+use crate::map::words::unpack;
 use ats_mem::{WalkFrom, When};
 use ats_sync::pin;
 
@@ -58,7 +59,7 @@ impl Walk {
         let (piece, len) = (&mut self.piece, self.len);
         piece.begin();
         let mut visit = |record: &ats_mem::Record<S::Of>| {
-            is_full = !piece.push(record.key(), S::unpack(S::words(record), len));
+            is_full = !piece.push(record.key(), unpack(S::words(record), len));
             break_if(is_full)
         };
         let mut pause = || {

@@ -6,6 +6,7 @@ use crate::map::piece::Piece;
 use crate::map::records::{begin, break_if};
 use crate::map::store::{MapStore, OrderedStore};
 use crate::map::store_of_map::StoreOfMap;
+use crate::map::words::unpack;
 use ats_mem::{COUNTINGS, Record, Skipped, WalkFrom, When};
 use ats_store::KeyRange;
 use ats_sync::pin;
@@ -81,7 +82,7 @@ impl Walk {
             if high.as_deref().is_some_and(|high| high <= record.key()) {
                 return ControlFlow::Break(());
             }
-            is_full = !front.push(record.key(), S::unpack(S::words(record), len));
+            is_full = !front.push(record.key(), unpack(S::words(record), len));
             break_if(is_full)
         });
         debug_assert_eq!(walked, Ok(()), "any key will do");
@@ -105,7 +106,7 @@ impl Walk {
             if record.key() < &low[..] {
                 return ControlFlow::Break(());
             }
-            is_full = !back.push(record.key(), S::unpack(S::words(record), len));
+            is_full = !back.push(record.key(), unpack(S::words(record), len));
             break_if(is_full)
         });
         debug_assert_eq!(walked, Ok(()), "any key will do");
