@@ -1,6 +1,7 @@
 //! The plan: which workload runs when, on which side.
 
 use crate::bf_tree::CacheOnly;
+use crate::caching;
 use crate::hashed::{Dash, PapayaMap, SccMap};
 use crate::hot;
 use crate::keys::Bytes;
@@ -127,6 +128,7 @@ pub struct Bench {
     ordered: Field,
     /// Fields in which only random keys are measured.
     others: [Field; 6],
+    caches: Results,
 }
 
 impl Bench {
@@ -143,6 +145,7 @@ impl Bench {
                 Field::new_numbers("numbers: ", None),
                 Field::new_numbers("small numbers: ", Some(SMALL)),
             ],
+            caches: Results::default(),
         }
     }
 
@@ -155,6 +158,7 @@ impl Bench {
             options,
             ordered,
             others,
+            caches,
         } = self;
         for round in 1..=options.rounds {
             eprintln!("round {round} of {}", options.rounds);
@@ -169,7 +173,9 @@ impl Bench {
                 field.measure_random_keys(options);
                 field.sides.rotate_left(1);
             }
+            caching::measure(options, round, caches);
         }
+        caches.sort();
         ordered.results.sort();
         others.iter_mut().for_each(|field| field.results.sort());
     }
@@ -181,7 +187,9 @@ impl Bench {
         let degradation = self.ordered.results.degradation(HOT, &hot_names);
         let others = self.others.iter();
         let others = others.map(|field| format!("\n{}", field.results.table(&field.names)));
-        format!("{ordered}\n{degradation}{}", others.collect::<String>())
+        let others: String = others.collect();
+        let caches = self.caches.table(&caching::NAMES);
+        format!("{ordered}\n{degradation}{others}\n{caches}")
     }
 
     /// Writes the results to a file and says to which.
@@ -190,7 +198,8 @@ impl Bench {
     /// Those of the file system.
     pub fn write(&self, facts: &ats_bench_common::Facts) -> io::Result<PathBuf> {
         let fields = std::iter::once(&self.ordered).chain(&self.others);
-        let results: Vec<&Results> = fields.map(|field| &field.results).collect();
+        let results = fields.map(|field| &field.results);
+        let results: Vec<&Results> = results.chain([&self.caches]).collect();
         results::write(&self.options.results, facts, &results)
     }
 }

@@ -3,7 +3,7 @@
 use ats_bench_common::{Facts, common_facts, locked_version};
 
 /// The maps that are measured beside ours.
-const PEERS: [&str; 7] = [
+const PEERS: [&str; 9] = [
     "masstree",
     "scc",
     "crossbeam-skiplist",
@@ -11,6 +11,8 @@ const PEERS: [&str; 7] = [
     "parking_lot",
     "dashmap",
     "papaya",
+    "moka",
+    "quick_cache",
 ];
 
 /// Facts about this run, with names.

@@ -6,6 +6,8 @@
 
 mod bench;
 mod bf_tree;
+mod caches;
+mod caching;
 mod crew;
 mod hashed;
 mod hot;
