@@ -18,7 +18,7 @@ pub trait Cache: Send + Sync + 'static {
     /// Sets the value of a key.
     fn put(&self, key: u64, value: u64);
 
-    /// Does what the cache has put off.
+    /// Does work that the cache has put off.
     fn settle(&self) {}
 }
 
@@ -43,7 +43,7 @@ impl Cache for Bounded {
     }
 }
 
-/// The synchronous cache of the crate `moka`: `TinyLFU`. Its hash function is that of the other peers.
+/// The synchronous cache of the crate `moka`: `TinyLFU`, with the hash function of the other peers.
 pub struct Moka(moka::sync::Cache<u64, u64, foldhash::fast::RandomState>);
 
 impl Cache for Moka {

@@ -12,7 +12,7 @@ use std::hint::black_box;
 const THREADS: [usize; 2] = [1, 2];
 /// The pairs for which caches have room whose rate is measured.
 const ROOMS: [usize; 2] = [1_000, 1_000_000];
-/// How many times as many keys there are as a cache has room for.
+/// The number of keys for each pair that a cache has room for.
 const KEYS_OF_ROOM: usize = 100;
 /// Operations between two looks at the clock.
 const CHUNK: u64 = 64;

@@ -1,18 +1,16 @@
 //! The stores of maps with limits.
 //!
-//! They are those of [tables with limits](crate::terms::store::limited). The words of a value follow
-//! a [note](crate::terms::note) of bytes.
+//! They are those of [tables with limits](crate::terms::store::limited). The words of a value
+//! follow a [note](crate::terms::note) of bytes.
 
 use super::key::{self, AsKey, Key};
 use super::records::{Records, retry};
-use super::store::{Decide, MapStore, OrderedStore, Visit};
-use super::store_of_map::Shared;
+use super::store::{Decide, MapStore, OrderedStore, Owner, Visit};
 use super::value::Value;
-use crate::idle_joiner;
 use crate::terms::Error;
 use crate::terms::TermHost;
 use crate::terms::note::Dating;
-use crate::terms::store::limited::{Limited, Limits, OnFirstEntry, TimeLeft, milliseconds};
+use crate::terms::store::limited::{Limited, Limits, TimeLeft, milliseconds};
 use crate::terms::store::records::TableRecords;
 use crate::terms::value::{Values, content};
 use ats_mem::{
@@ -22,7 +20,7 @@ use ats_mem::{
 use ats_store::KeyRange;
 use ats_sync::{Guard, pin};
 use std::ops::ControlFlow;
-use std::sync::{Arc, Weak};
+use std::sync::Weak;
 use std::time::Duration;
 
 /// The values of records with limits.
@@ -37,7 +35,7 @@ pub(crate) trait Within: ats_mem::Records<Noted> + Sized + 'static {
     fn empty() -> Self;
 
     /// Sets the owner.
-    fn set_owner(&mut self, owner: Weak<Shared<LimitedStore<Self>>>);
+    fn set_owner<O: Owner>(&mut self, owner: Weak<O>);
 
     /// Frees up to about `budget` records. Returns `true` when none is left.
     fn free_some(&mut self, budget: usize) -> bool;
@@ -48,7 +46,7 @@ impl Within for CaTree<Noted> {
         CaTree::new()
     }
 
-    fn set_owner(&mut self, owner: Weak<Shared<LimitedStore<Self>>>) {
+    fn set_owner<O: Owner>(&mut self, owner: Weak<O>) {
         self.on_first_split(owner);
     }
 
@@ -62,7 +60,7 @@ impl Within for HashTable<Noted> {
         HashTable::new()
     }
 
-    fn set_owner(&mut self, _owner: Weak<Shared<LimitedStore<Self>>>) {}
+    fn set_owner<O: Owner>(&mut self, _owner: Weak<O>) {}
 
     fn free_some(&mut self, budget: usize) -> bool {
         HashTable::free_some(self, budget)
@@ -153,7 +151,7 @@ impl<S: Within> MapStore for LimitedStore<S> {
         Self::new(self.0.limits())
     }
 
-    fn set_owner(&mut self, owner: Weak<Shared<Self>>) {
+    fn set_owner<O: Owner>(&mut self, owner: Weak<O>) {
         self.0.records_mut().set_owner(owner.clone());
         self.0.set_owner(owner);
     }
@@ -328,13 +326,6 @@ impl OrderedStore for LimitedStore<CaTree<Noted>> {
     ) -> Skipped<'g, Noted> {
         let records = self.0.records();
         ats_mem::Records::skip(records, range, Direction::Up, most, guard, pause)
-    }
-}
-
-impl<S: Within> OnFirstEntry for Shared<LimitedStore<S>> {
-    fn has_entries(self: Arc<Self>) {
-        // The writer that calls this has another reference, so this one is not the last.
-        idle_joiner::notice(&self);
     }
 }
 

@@ -10,8 +10,8 @@
 //! - MAKING-1. There is an entry from [`enter`] until its [`Making`] is ended or dropped, and it is
 //!   removed before the threads that wait for it go on. So one thread at a time makes the value of
 //!   a key.
-//! - MAKING-2. A thread gets the value that it waits for only if it waits since before the value was
-//!   inserted. So it does not get a value that was removed before its call.
+//! - MAKING-2. A thread gets the value that it waits for only if it waits since before the value
+//!   was inserted. So it does not get a value that was removed before its call.
 //! - MAKING-3. A thread is in `WAITS` while it waits, and checks under the lock of `WAITS` that the
 //!   thread that it waits for does not wait for it, before it begins. So no circle of threads waits
 //!   for itself.
@@ -58,7 +58,7 @@ static ENTRIES: [Mutex<BTreeMap<Name, Arc<Entry>>>; SHARDS] =
 static WAITS: LazyLock<Mutex<HashMap<ThreadId, Arc<Entry>>>> = LazyLock::new(Mutex::default);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // No code of others runs under these locks, and what they guard is valid at every moment.
+    // The data under these locks are valid at every moment, and no code of others runs there.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -99,8 +99,8 @@ assert_eq!(map.get_or_insert_with(\"pear\", || unreachable!()), 40);")]
         /// Returns the value of a key like [`get_or_insert_with`](Self::get_or_insert_with), by a
         /// function that can fail. If it fails, nothing is inserted, and another call that waits
         /// for the value runs its own function.
-        #[doc = example!($map, "let failed = map.try_get_or_insert_with(\"pear\", || \"4o\".parse());
-assert!(failed.is_err());
+        #[doc = example!($map, "let make = || \"4o\".parse();
+assert!(map.try_get_or_insert_with(\"pear\", make).is_err());
 let made = map.try_get_or_insert_with(\"pear\", || \"40\".parse())?;
 assert_eq!(made, 40);
 # Ok::<(), std::num::ParseIntError>(())")]

@@ -1,11 +1,11 @@
 //! The one interface of the stores of maps in memory: those of plain records, here, and
 //! [those with limits](super::limited).
 
-use super::store_of_map::Shared;
 use crate::terms::note::Dating;
+use crate::terms::store::limited::OnFirstEntry;
 use ats_mem::{
-    BatchPlan, Busy, CaTree, Change, Direction, End, HashTable, NoSuchKey, Plain, Provided,
-    ReadPoint, Record, RecordBox, Records, Release, Skipped, Upkeep, Walk, When, go_on,
+    BatchPlan, Busy, CaTree, Change, Direction, End, HashTable, NoSuchKey, OnFirstSplit, Plain,
+    Provided, ReadPoint, Record, RecordBox, Records, Release, Skipped, Upkeep, Walk, When, go_on,
 };
 use ats_store::KeyRange;
 use ats_sync::Guard;
@@ -17,6 +17,9 @@ pub(crate) type Decide<'a, 'g, R> = dyn FnMut(Option<&'g Record<R>>) -> Change<R
 /// A function that is called with each record.
 pub(crate) type Visit<'a, 'g, R> = dyn FnMut(&'g Record<R>) -> ControlFlow<()> + 'a;
 
+/// The owner of a store, who visits it in the background.
+pub(crate) trait Owner: OnFirstSplit + OnFirstEntry + 'static {}
+
 /// A store for maps. Its functions are those of [`Records`], if they have the same names.
 pub(crate) trait MapStore: Send + Sync + Sized + 'static {
     /// The resources of its records.
@@ -26,7 +29,7 @@ pub(crate) trait MapStore: Send + Sync + Sized + 'static {
     fn another(&self) -> Self;
 
     /// Sets the owner, who visits the store in the background.
-    fn set_owner(&mut self, owner: Weak<Shared<Self>>);
+    fn set_owner<O: Owner>(&mut self, owner: Weak<O>);
 
     /// Returns a record. Only a store with limits looks at the dating.
     fn record(key: &[u8], words: &[u64], dating: Dating) -> RecordBox<Self::Of>;
@@ -140,9 +143,7 @@ pub(crate) trait OrderedStore: MapStore {
 trait PlainStore: Records<Plain> + Sized + 'static {
     fn another(&self) -> Self;
 
-    fn set_owner(&mut self, owner: Weak<Shared<Self>>)
-    where
-        Self: MapStore;
+    fn set_owner<O: Owner>(&mut self, owner: Weak<O>);
 
     fn free_some(&mut self, budget: usize) -> bool;
 }
@@ -152,7 +153,7 @@ impl PlainStore for CaTree<Plain> {
         CaTree::new()
     }
 
-    fn set_owner(&mut self, owner: Weak<Shared<Self>>) {
+    fn set_owner<O: Owner>(&mut self, owner: Weak<O>) {
         self.on_first_split(owner);
     }
 
@@ -166,7 +167,7 @@ impl PlainStore for HashTable<Plain> {
         HashTable::new()
     }
 
-    fn set_owner(&mut self, _owner: Weak<Shared<Self>>) {}
+    fn set_owner<O: Owner>(&mut self, _owner: Weak<O>) {}
 
     fn free_some(&mut self, budget: usize) -> bool {
         HashTable::free_some(self, budget)
@@ -180,7 +181,7 @@ impl<S: PlainStore> MapStore for S {
         PlainStore::another(self)
     }
 
-    fn set_owner(&mut self, owner: Weak<Shared<Self>>) {
+    fn set_owner<O: Owner>(&mut self, owner: Weak<O>) {
         PlainStore::set_owner(self, owner);
     }
 

@@ -1,8 +1,9 @@
 //! The store of a map in memory, which the map, its iterators and background threads share.
 
-use super::store::MapStore;
+use super::store::{MapStore, Owner};
 use crate::background::{self, FreeInSlices};
 use crate::idle_joiner::{self, JoinIdle, Listed};
+use crate::terms::store::limited::OnFirstEntry;
 use ats_mem::OnFirstSplit;
 use ats_sync::Guard;
 use ats_sync::count::atomic::{AtomicPtr, Ordering};
@@ -74,6 +75,15 @@ impl<S: MapStore> OnFirstSplit for Shared<S> {
         idle_joiner::notice(&self);
     }
 }
+
+impl<S: MapStore> OnFirstEntry for Shared<S> {
+    fn has_entries(self: Arc<Self>) {
+        // The writer that calls this has another reference, so this one is not the last.
+        idle_joiner::notice(&self);
+    }
+}
+
+impl<S: MapStore> Owner for Shared<S> {}
 
 impl<S: MapStore> FreeInSlices for Shared<S> {
     fn free_slice(&mut self) -> bool {
