@@ -129,6 +129,8 @@ pub struct Bench {
     /// Fields in which only random keys are measured.
     others: [Field; 6],
     caches: Results,
+    /// Hits of 100 look-ups of caches.
+    hits: Results,
 }
 
 impl Bench {
@@ -146,6 +148,7 @@ impl Bench {
                 Field::new_numbers("small numbers: ", Some(SMALL)),
             ],
             caches: Results::default(),
+            hits: Results::default(),
         }
     }
 
@@ -159,6 +162,7 @@ impl Bench {
             ordered,
             others,
             caches,
+            hits,
         } = self;
         for round in 1..=options.rounds {
             eprintln!("round {round} of {}", options.rounds);
@@ -174,6 +178,7 @@ impl Bench {
                 field.sides.rotate_left(1);
             }
             caching::measure(options, round, caches);
+            caching::measure_hits(options, hits);
         }
         caches.sort();
         ordered.results.sort();
@@ -189,7 +194,8 @@ impl Bench {
         let others = others.map(|field| format!("\n{}", field.results.table(&field.names)));
         let others: String = others.collect();
         let caches = self.caches.table(&caching::NAMES);
-        format!("{ordered}\n{degradation}{others}\n{caches}")
+        let hits = self.hits.medians(&caching::NAMES);
+        format!("{ordered}\n{degradation}{others}\n{caches}\n{hits}")
     }
 
     /// Writes the results to a file and says to which.
@@ -199,7 +205,7 @@ impl Bench {
     pub fn write(&self, facts: &ats_bench_common::Facts) -> io::Result<PathBuf> {
         let fields = std::iter::once(&self.ordered).chain(&self.others);
         let results = fields.map(|field| &field.results);
-        let results: Vec<&Results> = results.chain([&self.caches]).collect();
+        let results: Vec<&Results> = results.chain([&self.caches, &self.hits]).collect();
         results::write(&self.options.results, facts, &results)
     }
 }

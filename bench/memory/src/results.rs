@@ -109,6 +109,27 @@ impl Results {
         text
     }
 
+    /// Returns a table of the medians of all sides, in the unit of the workload.
+    pub fn medians(&self, sides: &[&'static str]) -> String {
+        if self.rows.is_empty() {
+            return String::new();
+        }
+        let mut text = format!("{:<34}", "workload");
+        for side in sides {
+            let _ = write!(text, " {side:>13}");
+        }
+        text.push('\n');
+        for row in &self.rows {
+            let _ = write!(text, "{:<34}", row.workload);
+            for side in sides {
+                let of_side = row.rates_of(side).unwrap_or_default().to_vec();
+                let _ = write!(text, " {:>13.1}", median(of_side).unwrap_or(f64::NAN));
+            }
+            text.push('\n');
+        }
+        text
+    }
+
     /// Returns the gain of a workload by more threads than one: its rate over that of one thread.
     pub fn degradation(&self, workload: &str, sides: &[&'static str]) -> String {
         let rows: Vec<&Row> = self

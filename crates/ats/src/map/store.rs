@@ -1,5 +1,8 @@
 //! The one interface of the stores of maps in memory: those of plain records, here, and
 //! [those with limits](super::limited).
+//!
+//! Functions of single keys are always inlined into their callers, so that only the call of the
+//! store of records remains.
 
 use crate::terms::note::Dating;
 use crate::terms::store::limited::OnFirstEntry;
@@ -185,27 +188,27 @@ impl<S: PlainStore> MapStore for S {
         PlainStore::set_owner(self, owner);
     }
 
-    #[inline]
+    #[inline(always)]
     fn record(key: &[u8], words: &[u64], _dating: Dating) -> RecordBox<Plain> {
         RecordBox::new(key, words, false)
     }
 
-    #[inline]
+    #[inline(always)]
     fn words(record: &Record<Plain>) -> &[u64] {
         record.value()
     }
 
-    #[inline]
+    #[inline(always)]
     fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<Plain>> {
         Records::get(self, key, guard)
     }
 
-    #[inline]
+    #[inline(always)]
     fn has_key(&self, key: &[u8], guard: &Guard) -> bool {
         Records::get(self, key, guard).is_some()
     }
 
-    #[inline]
+    #[inline(always)]
     fn get_at<'g>(&'g self, key: &[u8], when: When, guard: &'g Guard) -> Option<&'g Record<Plain>> {
         Records::get_at(self, key, when, guard)
     }
@@ -220,7 +223,7 @@ impl<S: PlainStore> MapStore for S {
         Records::walk(self, walk, guard, visit, pause)
     }
 
-    #[inline]
+    #[inline(always)]
     fn update<'g>(
         &'g self,
         key: &[u8],
@@ -247,12 +250,12 @@ impl<S: PlainStore> MapStore for S {
         Provided::update_long_batch(self, keys, plan)
     }
 
-    #[inline]
+    #[inline(always)]
     fn put(&self, key: &[u8], record: RecordBox<Plain>, guard: &Guard) -> Result<bool, Busy> {
         Records::put(self, key, record, guard)
     }
 
-    #[inline]
+    #[inline(always)]
     fn remove(&self, key: &[u8], guard: &Guard) -> Result<bool, Busy> {
         Records::remove(self, key, guard)
     }

@@ -13,7 +13,6 @@ const WORD: usize = size_of::<u64>();
 pub(super) type Words = SmallVec<[u64; 9]>;
 
 /// Returns the words of a value with these bytes. `len` is their number, if the type determines it.
-#[inline]
 pub(super) fn pack(bytes: &[u8], len: Option<usize>) -> Words {
     let count = match len {
         Some(_) => bytes.len().div_ceil(WORD).max(1),
@@ -33,7 +32,6 @@ pub(super) fn pack(bytes: &[u8], len: Option<usize>) -> Words {
 }
 
 /// Returns the bytes of the value with these words.
-#[inline]
 pub(super) fn unpack(words: &[u64], len: Option<usize>) -> &[u8] {
     // SAFETY: the bytes of initialized words are initialized, a byte can have any address, and
     // their borrow is that of the words.
