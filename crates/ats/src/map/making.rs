@@ -46,7 +46,7 @@ impl State {
 }
 
 /// An entry.
-pub(super) struct Entry {
+struct Entry {
     maker: ThreadId,
     state: Mutex<State>,
     ended: Condvar,
@@ -72,7 +72,14 @@ pub(super) enum Part {
     /// The thread makes it.
     Maker(Making),
     /// Another thread does.
-    Waiter(Arc<Entry>),
+    Waiter(Waiter),
+}
+
+/// The right to wait for the value of a key.
+pub(super) struct Waiter {
+    entry: Arc<Entry>,
+    /// `true` if the value was not being inserted yet.
+    is_early: bool,
 }
 
 /// Returns the part of the calling thread, for a map at an address that it has meanwhile.
@@ -80,7 +87,11 @@ pub(super) fn enter(map: usize, key: &[u8]) -> Part {
     let name = (map, key.into());
     let mut entries = shard(&name);
     if let Some(entry) = entries.get(&name) {
-        return Part::Waiter(entry.clone());
+        let is_early = matches!(*lock(&entry.state), State::Running);
+        return Part::Waiter(Waiter {
+            entry: entry.clone(),
+            is_early,
+        });
     }
     let entry = Arc::new(Entry {
         maker: thread::current().id(),
@@ -99,16 +110,18 @@ impl Entry {
     fn has_ended(&self) -> bool {
         lock(&self.state).has_ended()
     }
+}
 
+impl Waiter {
     /// Waits until the value is inserted, and returns its words; `None` if it is not made, or was
     /// being inserted already.
     ///
     /// # Panics
     /// If the thread that makes it waits for the calling thread.
-    pub(super) fn wait(self: Arc<Self>, key: &[u8]) -> Option<Box<[u64]>> {
+    pub(super) fn wait(self, key: &[u8]) -> Option<Box<[u64]>> {
         let thread = thread::current().id();
         let mut waits = lock(&WAITS);
-        let mut entry = &self;
+        let mut entry = &self.entry;
         while !entry.has_ended() {
             if entry.maker == thread {
                 drop(waits);
@@ -122,16 +135,16 @@ impl Entry {
                 None => break,
             }
         }
-        waits.insert(thread, self.clone());
+        waits.insert(thread, self.entry.clone());
         drop(waits);
-        let state = lock(&self.state);
-        let is_early = matches!(*state, State::Running);
+        let state = lock(&self.entry.state);
         let state = self
+            .entry
             .ended
             .wait_while(state, |state| !state.has_ended())
             .unwrap_or_else(PoisonError::into_inner);
         let made = match &*state {
-            State::Made(words) if is_early => Some(words.clone()),
+            State::Made(words) if self.is_early => Some(words.clone()),
             _ => None,
         };
         drop(state);
@@ -174,5 +187,53 @@ impl Drop for Making {
         if !self.is_over {
             self.leave(|| State::Left);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn enter(key: &[u8]) -> Part {
+        static MAP: u8 = 0;
+        super::enter(&raw const MAP as usize, key)
+    }
+
+    fn maker(key: &[u8]) -> Making {
+        match enter(key) {
+            Part::Maker(making) => making,
+            Part::Waiter(_) => panic!("another thread makes it"),
+        }
+    }
+
+    fn waiter(key: &[u8]) -> Waiter {
+        match enter(key) {
+            Part::Maker(_) => panic!("no other thread makes it"),
+            Part::Waiter(waiter) => waiter,
+        }
+    }
+
+    #[test]
+    fn a_thread_that_comes_after_the_insert_gets_no_value() {
+        let making = maker(b"one");
+        let early = waiter(b"one");
+        making.begin_insert();
+        let late = waiter(b"one");
+        making.end(&[7]);
+        assert_eq!(early.wait(b"one").as_deref(), Some(&[7][..]));
+        assert_eq!(late.wait(b"one"), None);
+        drop(maker(b"one"));
+    }
+
+    #[test]
+    fn nothing_is_left_of_a_maker_that_has_left() {
+        let making = maker(b"two");
+        let waiting = waiter(b"two");
+        drop(making);
+        assert_eq!(waiting.wait(b"two"), None);
+        let other = maker(b"two");
+        drop(maker(b"three"));
+        drop(other);
+        drop(maker(b"two"));
     }
 }

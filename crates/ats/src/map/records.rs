@@ -265,8 +265,8 @@ impl<S: MapStore, K: Key, V: Value> Records<S, K, V> {
         let making = loop {
             match making::enter(&raw const self.store as usize, key) {
                 Part::Maker(making) => break making,
-                Part::Waiter(entry) => {
-                    if let Some(words) = entry.wait(key) {
+                Part::Waiter(waiter) => {
+                    if let Some(words) = waiter.wait(key) {
                         return Ok(decode(&words));
                     }
                 }
