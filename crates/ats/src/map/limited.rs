@@ -27,7 +27,7 @@ use std::time::Duration;
 type Noted = Values<TermHost>;
 
 /// A store of records with limits, for maps.
-pub(crate) struct LimitedStore<S>(Limited<S>);
+pub(crate) struct LimitedStore<S>(Limited<S, TermHost>);
 
 /// A store of records that get limits.
 pub(crate) trait Within: ats_mem::Records<Noted> + Sized + 'static {
@@ -87,7 +87,7 @@ fn found<T>(result: Result<T, Error>) -> T {
 impl<S: Within> LimitedStore<S> {
     /// Returns an empty store.
     pub(crate) fn new(limits: Limits) -> Self {
-        LimitedStore(Limited::new(S::empty(), limits))
+        LimitedStore(Limited::new(S::empty(), limits, None))
     }
 
     /// Returns the change that is made instead of one that a decision has made: a record that is
@@ -168,7 +168,7 @@ impl<S: Within> MapStore for LimitedStore<S> {
 
     #[inline]
     fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Record<Noted>> {
-        found(TableRecords::get(&self.0, key, guard))
+        found(self.0.look_up(key, guard))
     }
 
     fn has_key(&self, key: &[u8], guard: &Guard) -> bool {
@@ -333,7 +333,10 @@ impl<S: Within, K: Key, V: Value> Records<LimitedStore<S>, K, V> {
     pub(super) fn time_left(&self, key: &impl AsKey<K>) -> Option<TimeLeft> {
         key::with_bytes(key, |key| {
             let guard = pin();
-            found(self.store().get(&guard).0.time_left(key, &guard))
+            let limited = &self.store().get(&guard).0;
+            let record = found(TableRecords::get(limited.records(), key, &guard));
+            let left = record.and_then(Limited::<S, TermHost>::time_left);
+            left.map(|(left, _)| left)
         })
     }
 

@@ -324,10 +324,23 @@ impl<S, H: Host> Limited<S, H> {
         u64::try_from(self.misses.sum()).unwrap_or(0)
     }
 
-    /// Returns a record that was found, unless it has expired, and notes that it was read.
+    /// Returns the record of a key, and notes that it was read, but counts neither a hit nor a miss.
     #[inline]
-    fn found<'g>(&self, record: Option<&'g Rec<H>>) -> Option<&'g Rec<H>> {
-        let found = record.filter(|record| self.read(record));
+    pub(crate) fn look_up<'g>(
+        &'g self,
+        key: &[u8],
+        guard: &'g Guard,
+    ) -> Result<Option<&'g Rec<H>>, Error>
+    where
+        S: TableRecords<H>,
+    {
+        let found = self.records.get(key, guard)?;
+        Ok(found.filter(|record| self.read(record)))
+    }
+
+    /// Counts a hit or a miss, if the calling read is a sample. Returns what was found.
+    #[inline]
+    fn counted<'g>(&self, found: Option<&'g Rec<H>>) -> Option<&'g Rec<H>> {
         if is_sample() {
             let counter = if found.is_some() {
                 &self.hits
@@ -956,11 +969,12 @@ impl<H: Host, S: TableRecords<H>> TableRecords<H> for Limited<S, H> {
     }
 
     fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<&'g Rec<H>>, Error> {
-        Ok(self.found(self.records.get(key, guard)?))
+        Ok(self.counted(self.look_up(key, guard)?))
     }
 
     fn get_again<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<&'g Rec<H>>, Error> {
-        Ok(self.found(self.records.get_again(key, guard)?))
+        let found = self.records.get_again(key, guard)?;
+        Ok(self.counted(found.filter(|record| self.read(record))))
     }
 
     fn has_key(&self, key: &[u8], guard: &Guard) -> Result<bool, Error> {
