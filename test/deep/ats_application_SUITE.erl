@@ -65,6 +65,7 @@ modules(Config) ->
         ats_disk_transfer,
         ats_disk_walk,
         ats_errors,
+        ats_evicted,
         ats_fetch,
         ats_file,
         ats_file_check,

@@ -7,8 +7,8 @@
 -export([gone_for_every_function/1, gone_for_ordered_functions/1, changes_keep_the_deadline/1]).
 -export([inserts_begin_again/1, times_of_their_own/1, spread/1, idle/1, locks/1, lists/1, bags/1]).
 -export([moments/1, many_at_once/1, memory/1, emptied_tables/1, tables_change_hands/1]).
--export([files_keep_deadlines/1, deadlines_pass_in_files/1, damaged_files/1]).
--export([keys_that_are_held/1, invalid/1]).
+-export([files_keep_deadlines/1, checkpoints_keep_deadlines/1, deadlines_pass_in_files/1]).
+-export([damaged_files/1, keys_that_are_held/1, invalid/1]).
 -export([bounds/1, hits/1, bounds_and_reads/1, bounds_and_times/1, bounds_beside_writers/1]).
 -export([bounds_and_moments/1, large_lists/1, bounds_of_memory/1]).
 
@@ -19,9 +19,9 @@ all() ->
     [gone_for_every_function, gone_for_ordered_functions, changes_keep_the_deadline,
      inserts_begin_again, times_of_their_own, spread, idle, locks, lists, bags, moments,
      many_at_once, memory, emptied_tables, tables_change_hands, files_keep_deadlines,
-     deadlines_pass_in_files, damaged_files, keys_that_are_held, invalid, bounds, hits,
-     bounds_and_reads, bounds_and_times, bounds_beside_writers, bounds_and_moments, large_lists,
-     bounds_of_memory].
+     checkpoints_keep_deadlines, deadlines_pass_in_files, damaged_files, keys_that_are_held,
+     invalid, bounds, hits, bounds_and_reads, bounds_and_times, bounds_beside_writers,
+     bounds_and_moments, large_lists, bounds_of_memory].
 
 %% Lets all tables believe that this time has passed, so that no test depends on how fast it runs.
 pass(Ms) -> ats_nif:advance_clock(Ms).
@@ -383,6 +383,31 @@ files_keep_deadlines(Config) ->
          [ats:delete(Table) || Table <- [T, Read, Without]]
      end || Type <- ?TYPES, Ttl <- [100000, {idle, 100000}, {spread, 100000, 10}, infinity],
             Options <- [[], [{extended_info, [md5sum]}]]].
+
+%% A checkpoint has objects that expire when those of the table do.
+checkpoints_keep_deadlines(Config) ->
+    [begin
+         Directory = filename:join(proplists:get_value(priv_dir, Config), "checkpoint" ++ Suffix),
+         T = ats:new(t, [Type, public, {ttl, Ttl}]),
+         true = ats:insert(T, [{Key, Key} || Key <- lists:seq(1, 300)]),
+         true = ats:insert(T, [{own, 1}, {own, 2}], #{ttl => 500000}),
+         true = ats:insert(T, {never, 1}, #{ttl => infinity}),
+         true = ats:insert(T, {gone, 1}, #{ttl => 1000}),
+         pass(1000),
+         ok = ats:checkpoint(T, Directory),
+         {ok, checkpoint} = dats:open_file(checkpoint, [{file, Directory}, {access, read}]),
+         ?assertEqual(lists:sort(ats:tab2list(T)),
+                      lists:sort(dats:match_object(checkpoint, '_'))),
+         ?assertEqual(infinity, dats:ttl(checkpoint, never)),
+         Near = fun(Key) ->
+                        {Here, There} = {ats:ttl(T, Key), dats:ttl(checkpoint, Key)},
+                        ?assert(Here =:= There orelse abs(Here - There) < 60000, {Here, There})
+                end,
+         [Near(Key) || Key <- [1, 150, 300, own]],
+         ok = dats:close(checkpoint),
+         ats:delete(T)
+     end || {Suffix, Type, Ttl} <- [{"1", set, 200000}, {"2", ordered_set, {idle, 200000}},
+                                    {"3", bag, {spread, 200000, 10}}, {"4", set, infinity}]].
 
 %% The time of objects goes on while they are in a file.
 deadlines_pass_in_files(Config) ->

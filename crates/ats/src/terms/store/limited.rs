@@ -324,7 +324,7 @@ impl<S, H: Host> Limited<S, H> {
         u64::try_from(self.misses.sum()).unwrap_or(0)
     }
 
-    /// Returns the record of a key, and notes that it was read, but counts neither a hit nor a miss.
+    /// Returns the record of a key and notes that it was read. Counts neither a hit nor a miss.
     #[inline]
     pub(crate) fn look_up<'g>(
         &'g self,
