@@ -46,6 +46,7 @@ pub mod counted_binary;
 pub mod disk;
 pub mod env;
 pub mod etf;
+#[cfg(not(feature = "test-nifs"))]
 mod evicted;
 mod fixation;
 mod full_scan;
