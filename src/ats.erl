@@ -50,6 +50,7 @@
 -export([rank/2, nth/2, range_nth/4, range_nth/5]).
 %% Snapshots
 -export([snapshot/1, snapshot/2, release/1, diff/2, diff/4, checkpoint/2]).
+-export([follow/1, follow/2, follow_more/2, unfollow/1]).
 %% Files and Dets tables
 -export([tab2file/2, tab2file/3, file2tab/1, file2tab/2, tabfile_info/1]).
 -export([init_table/2, from_dets/2, to_dets/2]).
@@ -64,6 +65,7 @@
 -export_type([continuation/0, range_option/0, range_bound/0]).
 -export_type([merge/0, simple_merge/0]).
 -export_type([snapshot/0, snapshot_option/0, difference/0]).
+-export_type([follow_ref/0, follow_options/0, follow_change/0]).
 
 %% Runs an expression whose native calls may refuse their arguments, and gives a refusal the shape
 %% of an error of the standard library: the exception comes from the function the user called,
@@ -117,6 +119,12 @@
 -type difference() :: {insert, tuple()} | {delete, tuple()}
                     | {change, Old :: tuple(), New :: tuple()}.
 %% A difference of two snapshots.
+-type follow_ref() :: ats_follow:ref().
+%% The reference of the messages that tell of the changes of a table.
+-type follow_options() :: ats_follow:options().
+%% The options of {@link follow/2}.
+-type follow_change() :: ats_follow:change().
+%% A change of a table that a message tells of: of an object, or with the option `keys' of a key.
 -type ttl() :: infinity | (Milliseconds :: pos_integer()) | {idle, Milliseconds :: pos_integer()}
              | {spread, Milliseconds :: pos_integer(), Percent :: 1..99}.
 %% The time after which the objects of a table expire: since they were written, or since they were
@@ -1080,6 +1088,108 @@ diff(First, Second) ->
 diff(First, Second, Function, Acc) ->
     ?WITH_ERROR_INFO(ats_snapshot:diff(First, Second, Function, Acc),
                      [First, Second, Function, Acc]).
+
+%% @equiv follow(Table, #{})
+-spec follow(table()) -> {ok, follow_ref()}.
+follow(Table) ->
+    ?WITH_ERROR_INFO(ats_follow:follow(Table, #{}), [Table]).
+
+%% @doc Sends the changes of a table to the caller, from now on. Returns the reference `Ref' of the
+%% messages:
+%%
+%% <ul>
+%% <li>`{ats_changes, Ref, Seq, Changes}': a batch, the list of the differences between two moments
+%%   of the table, as {@link diff/4} has them. The second moment is the first one of the next batch.
+%%   `Seq' counts the batches from 1. There is no empty batch, except for the first with
+%%   `snapshot'.</li>
+%% <li>`{ats_changes, Ref, Seq, {part, Changes}}': the first 1000 changes of a batch that has more.
+%%   Its other messages have the same `Seq'; the last is the one with a list.</li>
+%% <li>`{ats_changes, Ref, Seq, lost}': some changes will not be told, because the snapshot of the
+%%   last moment has ended by the table's option `snapshot_memory'. Also what was told in parts
+%%   since the last list is not complete. The next batch begins at this moment. With `snapshot' it
+%%   has all objects once more.</li>
+%% <li>`{ats_changes, Ref, ended, Why}': the last message. `Why' is `deleted', if the table does not
+%%   exist any more; `private', if the table has become private; `stopped', if the application was;
+%%   or the reason with which the process that sends the messages was killed.</li>
+%% </ul>
+%%
+%% A list of objects that is inserted as one is never in two batches. Changes of one key between two
+%% moments are one change, or none if it has changed back. In a bag, `{delete, Object}' is about one
+%% of equal objects, and the order of the objects of a key is not told. Expired objects are told as
+%% deleted. Nothing that is read for this counts as a read of {@link new/2}.
+%%
+%% The options are a map:
+%%
+%% <ul>
+%% <li>`snapshot => true': the first batch inserts all objects into an empty table. So the receiver
+%%   has an exact copy of the table at one moment after each message that has a list.</li>
+%% <li>`spec => MatchSpec': only objects that match are told. An object that begins to match is told
+%%   as inserted, one that does not match any more as deleted. The body of each clause must be
+%%   ``['$_']''.</li>
+%% <li>`keys => true': changes are `{insert, Key}' for a key that had no object, `{delete, Key}' for
+%%   one that has none any more, and `{change, Key}'.</li>
+%% <li>`every => Ms': the time between two moments in milliseconds. The default is 100.</li>
+%% <li>`active => N': after so many batches, `lost' among them, nothing is sent until {@link
+%%   follow_more/2} is called. The default is `true', without limit.</li>
+%% <li>`max_queue => N': while the receiver has more messages in its queue, nothing is sent. The
+%%   default is 20.</li>
+%% <li>`to => Pid': the receiver, also one on another node. The default is the caller.</li>
+%% </ul>
+%%
+%% While nothing is sent, changes are merged: the next batch goes from the last told moment to the
+%% present. So a receiver that is slow gets few batches, and the last state.
+%%
+%% The table must be public or protected. Writers pay for a {@link snapshot/2} that is always there,
+%% and for nothing else. The messages end with the receiver, with the table, and by {@link
+%% unfollow/1}. The application `ats' is started if it does not run.
+%%
+%% ```
+%% 1> ats:new(prices, [named_table]),
+%%    ats:insert(prices, {apple, 3}),
+%%    {ok, Ref} = ats:follow(prices, #{snapshot => true, every => 10}),
+%%    receive {ats_changes, Ref, 1, First} -> First end.
+%% [{insert,{apple,3}}]
+%% 2> ats:insert(prices, {apple, 5}),
+%%    receive {ats_changes, Ref, 2, Second} -> Second end.
+%% [{change,{apple,3},{apple,5}}]
+%% 3> ats:unfollow(Ref).
+%% true
+%% '''
+-spec follow(table(), follow_options()) -> {ok, follow_ref()}.
+follow(Table, Options) ->
+    ?WITH_ERROR_INFO(ats_follow:follow(Table, Options), [Table, Options]).
+
+%% @doc Lets `N' more batches be sent, besides those that are still allowed, or all with `true'. See
+%% the option `active' of {@link follow/2}. Returns `false' if the messages have ended.
+%%
+%% ```
+%% 1> ats:new(prices, [named_table]),
+%%    {ok, Ref} = ats:follow(prices, #{active => 1, every => 10}),
+%%    ats:follow_more(Ref, 10).
+%% true
+%% 2> ats:unfollow(Ref),
+%%    ats:follow_more(Ref, true).
+%% false
+%% '''
+-spec follow_more(follow_ref(), true | (N :: pos_integer())) -> boolean().
+follow_more(Ref, N) ->
+    ?WITH_ERROR_INFO(ats_follow:more(Ref, N), [Ref, N]).
+
+%% @doc Ends the messages of {@link follow/2}, and removes those that the caller has not received.
+%% When the call returns, no more are sent, and the snapshot has ended. Does nothing if the messages
+%% have ended before.
+%%
+%% ```
+%% 1> ats:new(prices, [named_table]),
+%%    {ok, Ref} = ats:follow(prices),
+%%    ats:unfollow(Ref).
+%% true
+%% 2> maps:get(number, ats:info(prices, snapshots)).
+%% 0
+%% '''
+-spec unfollow(follow_ref()) -> true.
+unfollow(Ref) ->
+    ?WITH_ERROR_INFO(ats_follow:unfollow(Ref), [Ref]).
 
 %% @doc Writes the objects that a table has at one moment to a directory, as a table of `dats' of
 %% the same type. Returns when the copy is on disk. The directory must not exist, nor be below that

@@ -17,6 +17,7 @@
       | badkey | keypos | position             % what is wrong with another argument
       | options | function | range
       | waits_for_itself | key_not_first      % of fetch/3
+      | private | {invalid, Option :: binary()} % of follow/2
       | owner | not_owner | already_exists
       | full_scan
       | backend                                % of new/2
@@ -133,6 +134,12 @@ messages(Continue, [_Continuation], _Cause)
   when Continue =:= select; Continue =:= select_reverse;
        Continue =:= match; Continue =:= match_object ->
     [<<"invalid continuation">>];
+messages(unfollow, [_Ref], _Cause) ->
+    [following()];
+messages(follow_more, [Ref, _Number], _Cause) when not is_reference(Ref) ->
+    [following()];
+messages(follow_more, [_Ref, _Number], _Cause) ->
+    [none, <<"not a positive number, nor true">>];
 messages(match_spec_compile, [_MatchSpec], _Cause) ->
     [match_spec()];
 messages(match_spec_run, [List, Compiled], _Cause) ->
@@ -188,6 +195,8 @@ table(Table, id) ->
     ended(Table, <<"the table identifier does not refer to an existing ATS table">>);
 table(_Table, access) ->
     <<"the table identifier refers to an ATS table with insufficient access rights">>;
+table(_Table, private) ->
+    <<"the table is private, so no other process can tell its owner of changes">>;
 table(_Table, table_type) ->
     <<"the table identifier refers to an ATS table of a type not supported by this operation">>;
 table(_Table, ttl) ->
@@ -274,6 +283,8 @@ other_messages(fetch, _Table, [_Key, _Function | _], waits_for_itself) ->
     [<<"a key whose value is being made by this process, or by one that waits for it">>];
 other_messages(fetch, _Table, [_Key, _Function | _], position) ->
     [<<"the key of an object without a second element">>];
+other_messages(follow, _Table, [_Options], {invalid, Text}) ->
+    [Text];
 other_messages(info, _Table, [_Item], _Cause) ->
     [<<"not a valid info item">>];
 other_messages(Insert, Table, [Objects], _Cause) when Insert =:= insert; Insert =:= insert_new ->
@@ -508,6 +519,10 @@ positive(_N) -> <<"not an integer">>.
 place(N) when is_integer(N), N =/= 0 -> none;
 place(N) when is_integer(N) -> <<"out of range">>;
 place(_N) -> <<"not an integer">>.
+
+-spec following() -> message().
+following() ->
+    <<"not a reference of follow/2">>.
 
 -spec match_spec() -> message().
 match_spec() ->

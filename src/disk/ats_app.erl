@@ -1,10 +1,11 @@
 %% @private
 %% @doc The application: one supervisor, of the process that owns open tables on disk, of those that
-%% merge their values by modules of programs, of the one that knows which values are being made, and
-%% of the one that tells of objects that are gone from tables.
+%% merge their values by modules of programs, of the one that knows which values are being made, of the
+%% one that tells of objects that are gone from tables, and of the one whose processes tell programs
+%% of the changes of tables.
 %%
 %% Tables in memory need no process, so a program that has only those need not start the
-%% application. {@link ats:fetch/3} starts it when it needs it.
+%% application. {@link ats:fetch/3} and {@link ats:follow/2} start it when they need it.
 -module(ats_app).
 
 -behaviour(application).
@@ -51,4 +52,5 @@ init([]) ->
                  start => {ats_disk_tables, start_link, []},
                  shutdown => infinity},
                #{id => ats_fetch, start => {ats_fetch, start_link, []}},
-               #{id => ats_evicted, start => {ats_evicted, start_link, []}}]}}.
+               #{id => ats_evicted, start => {ats_evicted, start_link, []}},
+               #{id => ats_follow, start => {ats_follow, start_link, []}}]}}.

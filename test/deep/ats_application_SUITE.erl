@@ -69,6 +69,8 @@ modules(Config) ->
         ats_fetch,
         ats_file,
         ats_file_check,
+        ats_follow,
+        ats_follower,
         ats_format,
         ats_info,
         ats_merge,
