@@ -13,8 +13,8 @@ defmodule ATS.Table do
       Enum.count(table)                                   #=> 2
       table |> ATS.Table.range(:b, :z) |> Enum.to_list()  #=> [{:pear, 40}]
 
-  Streams read a part of the table at a time, so they need little memory. They are not of one
-  moment: writes meanwhile may be seen or not.
+  Streams of objects read a part of the table at a time, so they need little memory. They are not
+  of one moment: writes meanwhile may be seen or not. `changes/2` goes from moment to moment.
   """
 
   use GenServer
@@ -115,6 +115,53 @@ defmodule ATS.Table do
       end,
       fn _ -> :ok end
     )
+  end
+
+  @doc """
+  Streams the changes of a table from now on, batch by batch.
+
+  An element is the list of the changes between two moments, as `:ats.follow/2` sends them, or
+  `:lost`. The options are those of that function but `:active` and `:to`. The next batch is made
+  when it is asked for, so a slow reader gets fewer batches and the last state, and has at most one
+  in its queue. The stream ends with the table.
+
+      table = ATS.Table.new(:stock, [])
+      :ats.insert(table.id, {:apple, 3})
+      table |> ATS.Table.changes(snapshot: true) |> Enum.take(1)   #=> [[insert: {:apple, 3}]]
+  """
+  @spec changes(t() | :ats.table(), keyword() | map()) :: Enumerable.t()
+  def changes(table, options \\ []) do
+    options = Map.new(options)
+
+    case Enum.filter([:active, :to], &is_map_key(options, &1)) do
+      [] -> :ok
+      own -> raise ArgumentError, "a stream of changes has its own options #{inspect(own)}"
+    end
+
+    Stream.resource(
+      fn ->
+        {:ok, ref} = :ats.follow(id(table), Map.put(options, :active, 1))
+        {ref, :first}
+      end,
+      fn {ref, asked} ->
+        if asked == :next, do: :ats.follow_more(ref, 1)
+
+        case batch(ref, []) do
+          :ended -> {:halt, {ref, :next}}
+          batch -> {[batch], {ref, :next}}
+        end
+      end,
+      fn {ref, _} -> :ats.unfollow(ref) end
+    )
+  end
+
+  defp batch(ref, parts) do
+    receive do
+      {:ats_changes, ^ref, :ended, _} -> :ended
+      {:ats_changes, ^ref, _, :lost} -> :lost
+      {:ats_changes, ^ref, _, {:part, changes}} -> batch(ref, [changes | parts])
+      {:ats_changes, ^ref, _, changes} -> parts |> Enum.reverse([changes]) |> Enum.concat()
+    end
   end
 
   @doc false

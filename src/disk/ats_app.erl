@@ -1,8 +1,8 @@
 %% @private
 %% @doc The application: one supervisor, of the process that owns open tables on disk, of those that
-%% merge their values by modules of programs, of the one that knows which values are being made, of the
-%% one that tells of objects that are gone from tables, and of the one whose processes tell programs
-%% of the changes of tables.
+%% merge their values by modules of programs, of the one that knows which values are being made, of
+%% the one that tells of objects that are gone from tables, and of the one whose processes tell
+%% programs of the changes of tables.
 %%
 %% Tables in memory need no process, so a program that has only those need not start the
 %% application. {@link ats:fetch/3} and {@link ats:follow/2} start it when they need it.

@@ -180,7 +180,7 @@ handle_call({follow, Table, #{to := Receiver} = Options}, From, State) ->
                           pids = Pids#{Ref => Pid}}};
 handle_call({unfollow, Ref}, _From, State) ->
     case find(Ref, State) of
-        %% If the process is killed now, nobody is told.
+        %% Nobody is told if the process is killed from now on.
         {ok, Pid} -> {reply, {ok, Pid}, forget(Pid, State)};
         none -> {reply, none, State}
     end;
@@ -208,7 +208,7 @@ handle_info({'EXIT', Pid, Reason}, #state{references = References} = State) ->
 handle_info(_, State) ->
     {noreply, State}.
 
-%% Programs are told before the application kills what is left of its processes.
+%% Programs are told before the application kills its processes.
 -spec terminate(term(), #state{}) -> ok.
 terminate(_Reason, #state{references = References}) ->
     Pids = maps:keys(References),

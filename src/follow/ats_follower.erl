@@ -5,13 +5,9 @@
 %% it makes another one, sends the differences of the two, and releases the older. A receiver that
 %% does not keep up is told nothing meanwhile, so its next differences are those of all that time.
 %%
-%% = Invariants =
-%% <ul>
-%% <li>FOLLOWER-1. All that was sent, applied in order to nothing or to the table of the first
-%%     moment, makes the table of `last', unless the last message was a part or `lost'.</li>
-%% <li>FOLLOWER-2. Each message comes from this process, until it ends; so a program that has seen
-%%     its end has all messages.</li>
-%% </ul>
+%% Two facts hold. All changes that were sent, applied in order to the table of the first moment, or
+%% to an empty one, make the table of `last', except after a part or `lost'. And this process alone
+%% sends messages until it ends, so a program that has seen its end has all of them.
 -module(ats_follower).
 
 -export([start_link/4, init/5]).
@@ -95,7 +91,7 @@ follow(#follower{every = Every} = Follower) ->
 %% The receiver
 %%--------------------------------------------------------------------------------------------
 
-%% Lets time pass, and does meanwhile what others ask for.
+%% Lets time pass, and obeys other processes meanwhile.
 -spec rest(non_neg_integer(), #follower{}) -> #follower{}.
 rest(Ms, Follower) ->
     rest_until(erlang:monotonic_time(millisecond) + Ms, Follower).
@@ -292,7 +288,7 @@ wanted(_Spec, []) -> [];
 wanted(Spec, Objects) -> ats_select:run(Objects, Spec).
 
 %% Makes a native call that reads moments. One of them may have ended, because of the memory that
-%% was held back for it; what was sent of the batch counts as one then.
+%% was held back for it; the parts that were sent count as a batch then.
 native(Call, Moments, Batch, Follower) ->
     try Call()
     catch
@@ -312,21 +308,24 @@ is_ended(Moment) -> is_atom(ats_nif:snapshot_state(Moment)).
 
 %% Adds changes to a batch, and sends it as far as it is too long for one message.
 -spec add([ats_follow:change()], #batch{}, #follower{}) -> {#batch{}, #follower{}}.
-add(New, #batch{changes = Changes, number = Number} = Batch, Follower) ->
-    All = lists:reverse(New, Changes),
-    parts(Batch#batch{changes = All, number = Number + length(New)}, Follower).
+add(New, #batch{changes = Changes, number = Before} = Batch, Follower) ->
+    case Before + length(New) of
+        Number when Number =< ?PART ->
+            {Batch#batch{changes = lists:reverse(New, Changes), number = Number}, Follower};
+        Number ->
+            parts(lists:reverse(Changes, New), Number, Follower)
+    end.
 
-parts(#batch{number = Number} = Batch, Follower) when Number =< ?PART ->
-    {Batch, Follower};
-parts(#batch{changes = Changes, number = Number}, Before) ->
-    {Part, Rest} = lists:split(?PART, lists:reverse(Changes)),
+-spec parts([ats_follow:change()], pos_integer(), #follower{}) -> {#batch{}, #follower{}}.
+parts(Changes, Number, Follower) when Number =< ?PART ->
+    {#batch{changes = lists:reverse(Changes), number = Number, has_parts = true}, Follower};
+parts(Changes, Number, Before) ->
+    {Part, Rest} = lists:split(?PART, Changes),
     Follower = wait(Before),
     ok = send(Follower#follower.seq + 1, {part, Part}, Follower),
-    parts(#batch{changes = lists:reverse(Rest), number = Number - ?PART, has_parts = true},
-          Follower).
+    parts(Rest, Number - ?PART, Follower).
 
-%% Waits for a receiver that does not keep up. The batch goes on with a batch that was begun, however
-%% few the receiver has asked for.
+%% Waits for a receiver that does not keep up, before the next part of a batch.
 -spec wait(#follower{}) -> #follower{}.
 wait(#follower{receiver = Receiver, max_queue = Max} = Follower) ->
     case queue_length(Receiver) of

@@ -41,6 +41,43 @@ defmodule ATS.TableTest do
     end
   end
 
+  test "changes are a stream of batches" do
+    for type <- @types do
+      table = Table.new(:t, [type, :public])
+      objects = for n <- 1..2500, do: {n, 0}
+      :ats.insert(table.id, objects)
+      changes = Table.changes(table, snapshot: true, every: 5)
+      assert [first] = Enum.take(changes, 1)
+      assert Enum.sort(first) == for(object <- objects, do: {:insert, object})
+      assert Process.info(self(), :message_queue_len) == {:message_queue_len, 0}
+      assert :ats.info(table.id, :snapshots).number == 0
+
+      # Each batch is followed by a write, which is the next one, and in the end by a delete.
+      write = fn batch, n ->
+        if n == 5, do: :ats.delete(table.id), else: :ats.insert(table.id, {:new, n})
+        {batch, n + 1}
+      end
+
+      {[_ | later], 6} = changes |> Enum.map_reduce(1, write)
+      inserted = for batch <- later, change <- batch, do: elem(change, tuple_size(change) - 1)
+      assert inserted == for(n <- 1..4, do: {:new, n})
+      assert Process.info(self(), :message_queue_len) == {:message_queue_len, 0}
+    end
+  end
+
+  test "a stream of changes may be left, and refuses its own options" do
+    table = Table.new(:t, [])
+    :ats.insert(table.id, {:a, 1})
+
+    assert catch_throw(table |> Table.changes(%{snapshot: true}) |> Enum.each(&throw/1)) ==
+             [insert: {:a, 1}]
+
+    assert :ats.info(table.id, :snapshots).number == 0
+    assert_raise ArgumentError, fn -> Table.changes(table, to: self()) end
+    assert_raise ArgumentError, fn -> Table.changes(table, active: 5) end
+    assert_raise ArgumentError, fn -> table |> Table.changes(evry: 5) |> Enum.take(1) end
+  end
+
   test "a stream releases the table that it began with" do
     rows = for n <- 1..500, do: {n}
     spec = [{:"$1", [], [:"$1"]}]

@@ -192,7 +192,7 @@ first_moments(_Config) ->
      end || Type <- ?TYPES, Number <- [0, 1, 999, 1000, 1001, 5000]],
     ok.
 
-%% Without the first moment, only changes are told; what has changed back is none.
+%% Only changes are told; a key that has changed back is none.
 batches(_Config) ->
     [begin
          T = new(Type),
@@ -500,7 +500,7 @@ owners(_Config) ->
          Private ! stop
      end || Active <- [1, true]].
 
-%% A process that follows ends, and what it has.
+%% A program that follows a table ends.
 ends_of_receivers(_Config) ->
     T = new(set),
     Self = self(),
@@ -550,7 +550,7 @@ ends_of_processes(_Config) ->
     receive {ats_changes, Fourth, 1, [{insert, {a, 1}}]} -> ok end,
     true = ats:unfollow(Fourth).
 
-%% No message comes after unfollow/1, and nothing is left.
+%% After unfollow/1 there are no messages, and nothing is left.
 unfollowed(_Config) ->
     T = new(set),
     ats_test_lib:beside(
@@ -652,7 +652,7 @@ keys(_Config) ->
          true = ats:insert(T, [{3, 7}, {4, 7}]),
          receive {ats_changes, Ref, 4, [{insert, 7}]} -> ok end,
          true = ats:unfollow(Ref),
-         %% With a filter, a key is there if one of its objects is wanted.
+         %% A key is there if the filter passes one of its objects.
          Spec = [{{'$1', '_'}, [{'<', '$1', 4}], ['$_']}],
          {ok, Filtered} = ats:follow(T, #{every => 5, keys => true, spec => Spec}),
          true = ats:delete_object(T, {3, 7}),
@@ -786,7 +786,8 @@ invalid(_Config) ->
              {#{evry => 5}, <<"there is no option evry">>},
              {#{"a" => 5}, <<"there is no option \"a\"">>},
              {#{every => 0}, <<"`every' is not a number of milliseconds from 1 to 49 days">>},
-             {#{every => 1 bsl 32}, <<"`every' is not a number of milliseconds from 1 to 49 days">>},
+             {#{every => 1 bsl 32},
+              <<"`every' is not a number of milliseconds from 1 to 49 days">>},
              {#{snapshot => 1}, <<"`snapshot' is not a boolean value">>},
              {#{keys => yes}, <<"`keys' is not a boolean value">>},
              {#{active => false}, <<"`active' is not a positive number, nor true">>},
@@ -819,7 +820,8 @@ invalid(_Config) ->
     [?assertEqual(#{1 => <<"not a reference of follow/2">>}, Text(unfollow, [Ref]))
      || Ref <- [1, T, self()], not is_reference(Ref)],
     ?assertEqual(#{1 => <<"not a reference of follow/2">>}, Text(follow_more, [x, 1])),
-    [?assertEqual(#{2 => <<"not a positive number, nor true">>}, Text(follow_more, [make_ref(), N]))
+    [?assertEqual(#{2 => <<"not a positive number, nor true">>},
+                  Text(follow_more, [make_ref(), N]))
      || N <- [0, -1, false, 1.0]],
     ?assertNot(ats:follow_more(make_ref(), 1)),
     ?assert(ats:unfollow(make_ref())).
