@@ -769,7 +769,9 @@ elsewhere(Ref, Test) ->
 
 told(_Ref, _Seq, 0) -> [];
 told(Ref, Seq, Number) ->
-    receive {told, Ref, Seq, Changes} -> Changes ++ told(Ref, Seq + 1, Number - length(Changes)) end.
+    receive
+        {told, Ref, Seq, Changes} -> Changes ++ told(Ref, Seq + 1, Number - length(Changes))
+    end.
 
 %% ----- refusals -----
 
