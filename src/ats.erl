@@ -1128,7 +1128,8 @@ follow(Table) ->
 %%   ``['$_']''.</li>
 %% <li>`keys => true': changes are `{insert, Key}' for a key that had no object, `{delete, Key}' for
 %%   one that has none any more, and `{change, Key}'.</li>
-%% <li>`every => Ms': the time between two moments in milliseconds. The default is 100.</li>
+%% <li>`every => Ms': the time in milliseconds from the end of a batch to the next moment. The
+%%   default is 100.</li>
 %% <li>`active => N': after so many batches, `lost' among them, nothing is sent until {@link
 %%   follow_more/2} is called. The default is `true', without limit.</li>
 %% <li>`max_queue => N': while the receiver has more messages in its queue, nothing is sent. The

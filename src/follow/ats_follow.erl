@@ -53,12 +53,22 @@ follow(Table, Options) ->
             Defaults = #{snapshot => false, spec => all, keys => false, every => ?EVERY,
                          active => true, max_queue => ?MAX_QUEUE, to => self()},
             Parsed = maps:merge(Defaults, parse(Options)),
-            ok = ats_disk_tables:ensure_started(),
-            case gen_server:call(?MODULE, {follow, Id, Parsed}, infinity) of
+            case start({follow, Id, Parsed}) of
                 {ok, Ref} -> {ok, Ref};
                 {error, access} -> erlang:error({ats_error, access(Id)});
                 {error, Cause} -> erlang:error({ats_error, Cause})
             end
+    end.
+
+%% Asks the server for a process. Another process may be starting the application, or a supervisor
+%% the server.
+-spec start(term()) -> {ok, ref()} | {error, ats_errors:cause()}.
+start(Request) ->
+    ok = ats_disk_tables:ensure_started(),
+    try gen_server:call(?MODULE, Request, infinity)
+    catch
+        exit:{noproc, _} ->
+            receive after 1 -> start(Request) end
     end.
 
 %% The owner may read its private table, but the process that would send the changes may not.

@@ -8,7 +8,8 @@
 -export([length_here/1]).
 -export([copies_beside_writers/1, first_moments/1, batches/1, lists_are_whole/1,
          receivers_that_sleep/1, slow_receivers_of_large_batches/1, batches_that_are_asked_for/1,
-         lost_changes/1, lost_within_a_batch/1, ends_of_tables/1, owners/1, ends_of_receivers/1,
+         lost_changes/1, lost_within_a_batch/1, lost_by_the_slow_one/1, lost_all_the_time/1,
+         ends_of_tables/1, owners/1, ends_of_receivers/1,
          ends_of_processes/1, unfollowed/1, many_followers/1, filters/1, keys/1, expired/1,
          receivers_elsewhere/1, invalid/1]).
 
@@ -19,6 +20,7 @@ suite() -> [{timetrap, {minutes, 10}}].
 all() ->
     [copies_beside_writers, first_moments, batches, lists_are_whole, receivers_that_sleep,
      slow_receivers_of_large_batches, batches_that_are_asked_for, lost_changes, lost_within_a_batch,
+     lost_by_the_slow_one, lost_all_the_time,
      ends_of_tables, owners, ends_of_receivers, ends_of_processes, unfollowed, many_followers,
      filters, keys, expired, receivers_elsewhere, invalid].
 
@@ -434,6 +436,57 @@ next_or_lost(Ref, Seq, Copy) ->
         {ats_changes, Ref, Seq, {part, Changes}} -> next_or_lost(Ref, Seq, applied(Changes, Copy));
         {ats_changes, Ref, Next, lost} when Next =:= Seq + 1 -> lost
     after 20000 -> error(not_told)
+    end.
+
+%% A receiver that sleeps loses its changes, and not those of one that keeps up.
+lost_by_the_slow_one(_Config) ->
+    T = new(set, [{snapshot_memory, 200000}]),
+    {ok, Slow} = ats:follow(T, #{every => 5, active => 1}),
+    {ok, Quick} = ats:follow(T, #{every => 5, snapshot => true}),
+    Empty = next(Quick, 1, empty()),
+    Write = fun(N, {Seq, Copy}) ->
+                    true = ats:insert(T, [{{N rem 50, K}, N, lists:seq(1, 20)}
+                                          || K <- lists:seq(1, 100)]),
+                    {Later, Next} = until_equal(Quick, T, Seq, Copy),
+                    {Next, Later}
+            end,
+    _ = lists:foldl(Write, {2, Empty}, lists:seq(1, 150)),
+    ?assertEqual(1, maps:get(evicted, ats:info(T, snapshots))),
+    receive {ats_changes, Slow, 1, _} -> ok end,
+    true = ats:follow_more(Slow, 1),
+    receive {ats_changes, Slow, 2, Told} -> ?assertEqual(lost, Told) end,
+    true = ats:unfollow(Slow),
+    true = ats:unfollow(Quick).
+
+%% A table that keeps nothing back for a moment is told again and again, and exactly.
+lost_all_the_time(_Config) ->
+    T = new(set, [{snapshot_memory, 0}]),
+    {ok, Ref} = ats:follow(T, #{every => 1, snapshot => true}),
+    Write = fun Write(N) ->
+                    true = ats:insert(T, [{K, N} || K <- lists:seq(1, 1500)]),
+                    Write(N + 1)
+            end,
+    Writer = spawn_link(fun() -> Write(1) end),
+    ok = equal_after_losses(Ref, T, empty(), Writer),
+    true = ats:unfollow(Ref).
+
+%% Applies all messages, which begin again after each loss, until the copy equals the table that is
+%% not written any more. The first loss stops the writer.
+equal_after_losses(Ref, T, Copy, Writer) ->
+    receive
+        {ats_changes, Ref, _, lost} ->
+            _ = [begin unlink(Writer), ats_test_lib:kill(Writer) end || Writer =/= none],
+            equal_after_losses(Ref, T, empty(), none);
+        {ats_changes, Ref, _, {part, Changes}} ->
+            equal_after_losses(Ref, T, applied(Changes, Copy), Writer);
+        {ats_changes, Ref, _, Changes} ->
+            Later = applied(Changes, Copy),
+            case Writer =:= none andalso objects(Later) =:= lists:sort(ats:tab2list(T)) of
+                true -> ok;
+                false -> equal_after_losses(Ref, T, Later, Writer)
+            end
+    after 20000 ->
+        error(not_told)
     end.
 
 %% ----- ends -----
