@@ -31,6 +31,16 @@
 //! key is locked. Then the record replaces the hold. A single key that is changed in this way is
 //! [`Provided::update_alone`](crate::Provided::update_alone).
 //!
+//! # Transactions
+//! The plan of a batch decides about each key when it comes to it. A [`Transaction`] first holds
+//! all keys, and decides then, with all records at hand, about each of them. A key that only is
+//! read is kept, as above; a key that may change gets a hold, which a new record replaces.
+//!
+//! A transaction also removes keys: the hold itself becomes a removal, and stays in the store until
+//! the commit, by which the key is gone: the hold has no value. The batch then takes it out. For
+//! queries that ran at the commit, the removal has the time of the commit, not that of its end: a
+//! query that begins between the two does not see the record before.
+//!
 //! # Long batches
 //! A batch that pins for itself (`Pinning::Own`) repins after each [`PIECE`] keys, installed or
 //! cleared, and is not pinned while it builds a record. The objects that it refers to across pieces
@@ -53,10 +63,13 @@ mod block;
 mod pinning;
 mod run;
 mod stepwise;
+mod transaction;
 mod wait;
 
 pub use pinning::PIECE;
 pub(crate) use pinning::Pinning;
 pub(crate) use run::{put, remove, update, update_alone, update_batch};
-pub use stepwise::{KeyStep, Stepwise, Trip};
+pub use stepwise::{CommitTime, KeyStep, RemovedAt, Stepwise, Trip};
+pub use transaction::Transaction;
+pub(crate) use transaction::transact;
 pub use wait::HeldKeyWait;

@@ -28,6 +28,7 @@ pub mod slab;
 mod walk;
 
 pub use ats_store::{Direction, End, KeyRange, SlotAnswer, WalkFrom};
+pub use batch::Transaction;
 pub use catree::{CaTree, OnFirstSplit};
 pub use change::{BatchPlan, Busy, Change, DecideMany};
 pub use figures::{Adaptation, BaseState, Buckets, Memory, ShapeNode, Totals};

@@ -1,6 +1,6 @@
 //! The functions that all stores of records share, made of those that a store must give.
 
-use crate::batch::{self, Pinning, Trip};
+use crate::batch::{self, Pinning, Transaction, Trip};
 use crate::change::{BatchPlan, Busy, Change, DecideMany};
 use crate::figures::Memory;
 use crate::passing::go_on;
@@ -82,6 +82,26 @@ pub trait Provided<R: Release>: Records<R> {
     /// keeps the store alive.
     fn update_long_batch(&self, keys: &[&[u8]], plan: &mut dyn BatchPlan<R>) -> Result<bool, Busy> {
         batch::update_batch(self, keys, Pinning::Own(None), plan)
+    }
+
+    /// Reads several keys, and changes them by a decision about all of them, as one: no other
+    /// writer changes one of them between its reading and the moment at which all changes become
+    /// visible. `keys` are distinct and ascending bytewise.
+    ///
+    /// Returns `Ok(false)` if the plan wants no change, or answers `Abort`; after that, or
+    /// `Err(Busy)`, or a panic of the plan, nothing has changed. Costs a block of memory and three
+    /// visits to the lock of each key that may change, and one for each other key.
+    ///
+    /// Without a guard, it pins for some hundred keys at a time, and not at all while the plan
+    /// decides. The caller is not pinned then, and keeps the store alive.
+    fn transact(
+        &self,
+        keys: &[&[u8]],
+        guard: Option<&Guard>,
+        plan: &mut dyn Transaction<R>,
+    ) -> Result<bool, Busy> {
+        let pinning = guard.map_or(Pinning::Own(None), Pinning::Callers);
+        batch::transact(self, keys, pinning, plan)
     }
 
     /// Changes several keys like [`update_batch`](Provided::update_batch), by a closure.

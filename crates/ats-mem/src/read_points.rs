@@ -105,6 +105,9 @@ mod tests;
 
 use self::active::Active;
 use self::reclaimer::{Reclaimer, Stack};
+#[cfg(doc)]
+use crate::batch::Stepwise;
+use crate::batch::{CommitTime, RemovedAt};
 use crate::lazy::Lazy;
 use crate::prefetch::{prefetch, prefetch_to_write};
 pub use crate::record::version::When;
@@ -460,6 +463,24 @@ impl<R: Release> ReadPoints<R> {
         match self.tick() {
             None => Removal::Plain(old),
             Some(tick) => self.remove_at((tick, by), key, old, guard),
+        }
+    }
+
+    /// Decides how a held key is removed: see [`Stepwise::remove_held`].
+    pub(crate) fn remove_held<'g>(
+        &self,
+        key: &[u8],
+        old: Old<'g, R>,
+        at: RemovedAt,
+        guard: &'g Guard,
+    ) -> Removal<'g, R> {
+        let tick = match at {
+            RemovedAt::Now => self.tick(),
+            RemovedAt::Commit(CommitTime(tick)) => tick,
+        };
+        match tick {
+            None => Removal::Plain(old),
+            Some(tick) => self.remove_at((tick, None), key, old, guard),
         }
     }
 

@@ -20,7 +20,7 @@
 
 use super::shared_map::{Exchange, SharedMap};
 use crate::reader_groups::ReaderGroupLock;
-use ats_mem::batch::{HeldKeyWait, KeyStep, Stepwise, Trip};
+use ats_mem::batch::{HeldKeyWait, KeyStep, RemovedAt, Stepwise, Trip};
 use ats_mem::record::{self, Record, RecordBox, Release, Weight};
 use ats_mem::{Busy, Change, Direction, End, NoSuchKey, Provided, Records, Totals, Walk, WalkFrom};
 use ats_store::successor;
@@ -198,9 +198,15 @@ impl<R: Release, M: SharedMap<R>> Stepwise<R> for SharedStore<R, M> {
         });
     }
 
-    fn remove_held(&self, hold: &Record<R>, before: Option<&Record<R>>, guard: &Guard) {
+    fn remove_held(
+        &self,
+        hold: &Record<R>,
+        before: Option<&Record<R>>,
+        at: RemovedAt,
+        guard: &Guard,
+    ) {
         let turn = self.turns.read();
-        self.count(Weight::NONE - before.map_or(Weight::NONE, R::weight));
+        self.count(before.map_or(Weight::NONE, |before| at.weight_of(before)));
         self.map.change(hold.key(), guard, &mut |here| {
             debug_assert!(here.is_some_and(|here| ptr::eq(here, hold)));
             Exchange::Take

@@ -4,7 +4,7 @@
 
 use super::record_map::{Kept, RecordMap, Taking};
 use crate::reader_groups::ReaderGroupLock;
-use ats_mem::batch::{HeldKeyWait, KeyStep, Stepwise, Trip};
+use ats_mem::batch::{HeldKeyWait, KeyStep, RemovedAt, Stepwise, Trip};
 use ats_mem::record::{self, Record, RecordBox, Release, Weight};
 use ats_mem::{
     Beside, Busy, Change, Direction, End, NoSuchKey, Provided, Records, SlotAnswer, Totals, Upkeep,
@@ -198,13 +198,19 @@ impl<R: Release, M: RecordMap<R>> Stepwise<R> for LockedMap<R, M> {
         debug_assert!(gone.is_some_and(|gone| std::ptr::eq(gone.pointer(), installed)));
     }
 
-    fn remove_held(&self, hold: &Record<R>, before: Option<&Record<R>>, guard: &Guard) {
+    fn remove_held(
+        &self,
+        hold: &Record<R>,
+        before: Option<&Record<R>>,
+        at: RemovedAt,
+        guard: &Guard,
+    ) {
         let why = match before {
             Some(_) => Taking::Removal,
             None => Taking::Undoing,
         };
         let mut state = self.state.write();
-        state.weight += Weight::NONE - before.map_or(Weight::NONE, R::weight);
+        state.weight += before.map_or(Weight::NONE, |before| at.weight_of(before));
         let gone = state.exchange(hold.key(), None, why);
         drop(state);
         debug_assert!(gone.is_some_and(|gone| std::ptr::eq(gone.pointer(), hold)));

@@ -1,7 +1,7 @@
 //! A batch in memory: its state and its entries, in one block of the slab.
 
 use super::pinning::{PIECE, Pinning};
-use super::stepwise::{KeyStep, Stepwise};
+use super::stepwise::{CommitTime, KeyStep, RemovedAt, Stepwise};
 use crate::read_points::{ReadPoints, Tick};
 use crate::record::entry::{BatchState, Entry, Installed, State};
 use crate::record::{self, Old, Record, RecordBox, Release, Weight};
@@ -74,7 +74,7 @@ impl<R: Release> Batch<R> {
     }
 
     /// Returns the entries made so far.
-    fn entries(&self) -> &[Entry<Record<R>>] {
+    pub(super) fn entries(&self) -> &[Entry<Record<R>>] {
         // SAFETY: `len` entries were written contiguously, and they live as long as the batch
         // (BATCH-4).
         unsafe { std::slice::from_raw_parts(self.address_of(0), self.head().len) }
@@ -143,15 +143,25 @@ impl<R: Release> Batch<R> {
         }
     }
 
-    /// Stamps the record that replaces the last hold.
+    /// Stamps the record that replaces the hold of the key with this index.
     pub(super) fn stamp_again(
         &mut self,
+        index: usize,
         record: RecordBox<R>,
         before: Option<&Record<R>>,
     ) -> RecordBox<R> {
-        let record = with_stamp(record, self.last(), Installed::Put);
+        let record = with_stamp(record, &self.entries()[index], Installed::Put);
         self.count(&record, before);
         record
+    }
+
+    /// Makes the hold of the key with this index its removal.
+    pub(super) fn remove(&mut self, index: usize, hold: *mut Record<R>, before: &Record<R>) {
+        self.entries()[index].install(&Installed::Removal(hold));
+        let less = Weight::NONE - R::weight(before);
+        // SAFETY: the block is ours until the batch ends (BATCH-4), and readers do not access this
+        // field of its head.
+        unsafe { (*self.0.as_ptr()).weight += less };
     }
 
     /// Ends the batch: commits it, after which its records stay, or aborts it, after which the
@@ -162,16 +172,40 @@ impl<R: Release> Batch<R> {
         store: &S,
         pinning: &mut Pinning<'_>,
     ) {
+        let time = self.conclude(ending, store, pinning);
+        self.release(ending, time, store, pinning);
+    }
+
+    /// Commits or aborts the batch, whose keys stay held. Returns the time for
+    /// [`release`](Self::release), before which the thread stays pinned if it pins for itself.
+    #[inline(always)]
+    pub(super) fn conclude<S: Stepwise<R> + ?Sized>(
+        &self,
+        ending: Ending,
+        store: &S,
+        pinning: &mut Pinning<'_>,
+    ) -> CommitTime {
         // The thread is pinned when the state changes: the readers that can no longer see the
         // records before are pinned no later than these are retired.
         let guard = pinning.guard();
-        let tick = match ending {
+        CommitTime(match ending {
             Ending::Commit => self.commit(store, guard),
             Ending::Abort => {
                 self.head().shared.end(State::Aborted);
                 None
             }
-        };
+        })
+    }
+
+    /// Releases the keys, after the batch has [concluded](Self::conclude).
+    #[inline(always)]
+    pub(super) fn release<S: Stepwise<R> + ?Sized>(
+        &self,
+        ending: Ending,
+        time: CommitTime,
+        store: &S,
+        pinning: &mut Pinning<'_>,
+    ) {
         for (index, entry) in self.entries().iter().enumerate() {
             if index % PIECE == PIECE - 1 {
                 pinning.pause();
@@ -187,11 +221,20 @@ impl<R: Release> Batch<R> {
                     (Installed::Put(record), Ending::Commit) => {
                         // The batch removed the record before from the store, and since the commit
                         // only running snapshot queries look through to it.
-                        if let Some(before) = self.date(record, before, tick, store, guard) {
+                        if let Some(before) = self.date(record, before, time.0, store, guard) {
                             record::retire(before, guard);
                         }
                     }
-                    (Installed::Hold(record) | Installed::Put(record), _) => {
+                    (Installed::Removal(hold), Ending::Commit) => {
+                        store.remove_held(&*hold, before, RemovedAt::Commit(time), guard);
+                        record::retire(hold, guard);
+                    }
+                    (
+                        Installed::Hold(record)
+                        | Installed::Put(record)
+                        | Installed::Removal(record),
+                        _,
+                    ) => {
                         store.exchange(&*record, before, guard);
                         record::retire(record, guard);
                     }
@@ -235,7 +278,7 @@ impl<R: Release> Batch<R> {
             .iter()
             .find_map(|entry| match entry.load_installed() {
                 // SAFETY: the installed record is in the store until the batch ends (BATCH-5).
-                Installed::Put(record) => Some(unsafe { &*record }),
+                Installed::Put(record) | Installed::Removal(record) => Some(unsafe { &*record }),
                 _ => None,
             });
         let Some(put) = put else {

@@ -2,7 +2,7 @@
 
 use super::block::{Batch, Ending};
 use super::pinning::{PIECE, Pinning};
-use super::stepwise::{KeyStep, Stepwise, Trip};
+use super::stepwise::{KeyStep, RemovedAt, Stepwise, Trip};
 use crate::change::{BatchPlan, Busy, Change};
 use crate::record::entry::Installed;
 use crate::record::{self, Record, RecordBox, Release};
@@ -54,7 +54,7 @@ pub(crate) fn remove<R: Release, S: Stepwise<R> + ?Sized>(
 
 /// Returns the record that a writer sees, given the one in the slot of its key: a removal is no
 /// record.
-fn visible<R: Release>(record: Option<&Record<R>>) -> Option<&Record<R>> {
+pub(super) fn visible<R: Release>(record: Option<&Record<R>>) -> Option<&Record<R>> {
     record.filter(|record| !record.is_removal())
 }
 
@@ -66,12 +66,7 @@ pub(crate) fn update_batch<R: Release, S: Stepwise<R> + ?Sized>(
     plan: &mut dyn BatchPlan<R>,
 ) -> Result<bool, Busy> {
     debug_assert!(keys.windows(2).all(|pair| pair[0] < pair[1]), "keys ascend");
-    let mut open = Open {
-        batch: Batch::new(keys.len()),
-        ended: false,
-        store,
-        pinning,
-    };
+    let mut open = Open::new(store, keys.len(), pinning);
     let mut trip = Trip::new();
     for (piece, some) in keys.chunks(PIECE).enumerate() {
         open.pinning.pause();
@@ -127,14 +122,25 @@ enum Then {
 /// A batch that is aborted when dropped before its commit: because its plan aborted, another batch
 /// was in the way, or the plan panicked. Otherwise its records would hold their keys for ever, and
 /// their stamps would name freed entries.
-struct Open<'a, R: Release, S: Stepwise<R> + ?Sized> {
-    batch: Batch<R>,
-    ended: bool,
-    store: &'a S,
-    pinning: Pinning<'a>,
+pub(super) struct Open<'a, R: Release, S: Stepwise<R> + ?Sized> {
+    pub(super) batch: Batch<R>,
+    pub(super) ended: bool,
+    pub(super) store: &'a S,
+    pub(super) pinning: Pinning<'a>,
 }
 
-impl<R: Release, S: Stepwise<R> + ?Sized> Open<'_, R, S> {
+impl<'a, R: Release, S: Stepwise<R> + ?Sized> Open<'a, R, S> {
+    /// Opens a batch of this many keys.
+    #[inline(always)]
+    pub(super) fn new(store: &'a S, keys: usize, pinning: Pinning<'a>) -> Self {
+        Open {
+            batch: Batch::new(keys),
+            ended: false,
+            store,
+            pinning,
+        }
+    }
+
     #[inline]
     fn decide(
         &mut self,
@@ -178,27 +184,41 @@ impl<R: Release, S: Stepwise<R> + ?Sized> Open<'_, R, S> {
             unreachable!("the key was held");
         };
         self.pinning.pause();
-        let change = plan.build(index, visible(before));
-        let guard = self.pinning.guard();
-        // SAFETY: a record that only holds its key stays in the store until the batch takes it out
-        // (BATCH-5).
-        let held = unsafe { &*hold };
-        match change {
-            Change::Put(record) => {
-                let record = self.batch.stamp_again(record, before).into_raw();
-                // SAFETY: the store has the record now and keeps it until the batch ends (BATCH-5).
-                let record = unsafe { &*record };
-                self.store.exchange(held, Some(record), guard);
-            }
+        match plan.build(index, visible(before)) {
+            Change::Put(record) => self.replace_hold(self.batch.entries().len() - 1, hold, record),
             Change::Remove if self.batch.is_single() => {
+                let guard = self.pinning.guard();
                 self.batch.last().install(&Installed::Nothing);
-                self.store.remove_held(held, before, guard);
+                // SAFETY: a record that only holds its key stays in the store until the batch takes
+                // it out (BATCH-5), which it does here.
+                unsafe {
+                    self.store
+                        .remove_held(&*hold, before, RemovedAt::Now, guard);
+                    record::retire(hold, guard);
+                }
             }
             // The hold stays until the batch ends.
-            _ => return,
+            _ => {}
         }
-        // SAFETY: the batch has just removed the hold from the store (BATCH-5).
-        unsafe { record::retire(hold, guard) };
+    }
+
+    /// Replaces the hold of the key with this index by a record.
+    pub(super) fn replace_hold(
+        &mut self,
+        index: usize,
+        hold: *mut Record<R>,
+        record: RecordBox<R>,
+    ) {
+        // SAFETY: the key is held, so the record before lives, pinned or not (BATCH-3).
+        let before = unsafe { self.batch.entries()[index].before() };
+        let record = self.batch.stamp_again(index, record, before).into_raw();
+        let guard = self.pinning.guard();
+        // SAFETY: a record that only holds its key stays in the store until the batch takes it out,
+        // which it does here. The store keeps the other record until the batch ends (BATCH-5).
+        unsafe {
+            self.store.exchange(&*hold, Some(&*record), guard);
+            record::retire(hold, guard);
+        }
     }
 
     fn commit(mut self) {

@@ -1,7 +1,7 @@
 //! Single-key steps by which a store supports batches.
 
 use crate::change::{Busy, Change};
-use crate::read_points::{Query, ReadPoints};
+use crate::read_points::{Query, ReadPoints, Tick};
 use crate::record::{Record, RecordBox, Release, Weight};
 use ats_sync::Guard;
 
@@ -66,6 +66,29 @@ impl Trip {
     }
 }
 
+/// The moment at which a held key is removed.
+#[derive(Clone, Copy, Debug)]
+pub enum RemovedAt {
+    /// Now. The store counts the change of weight.
+    Now,
+    /// The commit of its batch, which has counted the change of weight.
+    Commit(CommitTime),
+}
+
+/// The clock at a commit, if queries ran.
+#[derive(Clone, Copy, Debug)]
+pub struct CommitTime(pub(crate) Option<Tick>);
+
+impl RemovedAt {
+    /// Returns the change of weight that the store counts when it takes out a record.
+    pub fn weight_of<R: Release>(self, before: &Record<R>) -> Weight {
+        match self {
+            RemovedAt::Now => Weight::NONE - R::weight(before),
+            RemovedAt::Commit(_) => Weight::NONE,
+        }
+    }
+}
+
 /// The steps that batches are made of: all that they need of a store. [`Records`](crate::Records)
 /// makes of them every change of one key, and of several.
 pub trait Stepwise<R: Release> {
@@ -105,6 +128,12 @@ pub trait Stepwise<R: Release> {
     /// before. Readers see no difference, so nothing is counted.
     fn exchange(&self, installed: &Record<R>, other: Option<&Record<R>>, guard: &Guard);
 
-    /// Removes a held key like [`KeyStep::Remove`], and retires the record before.
-    fn remove_held(&self, hold: &Record<R>, before: Option<&Record<R>>, guard: &Guard);
+    /// Removes a held key like [`KeyStep::Remove`], but as of `at`, and retires the record before.
+    fn remove_held(
+        &self,
+        hold: &Record<R>,
+        before: Option<&Record<R>>,
+        at: RemovedAt,
+        guard: &Guard,
+    );
 }

@@ -6,6 +6,7 @@
 //! the links.
 
 mod histories;
+mod transactions;
 
 use super::split_graft::SplitPoint;
 use super::{CaTree, Records};

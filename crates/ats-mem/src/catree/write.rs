@@ -7,7 +7,7 @@ use super::base::{Base, SPANNING_COST, Spot};
 use super::locked_leaf::{LockedLeaf, Wanted};
 use super::slot::Word;
 use super::tree::CaTree;
-use crate::batch::{HeldKeyWait, KeyStep, Stepwise, Trip};
+use crate::batch::{HeldKeyWait, KeyStep, RemovedAt, Stepwise, Trip};
 use crate::change::Busy;
 use crate::read_points::{Query, ReadPoints, Removal, TakeOut};
 use crate::record::{self, Old, Record, RecordBox, Release, Weight};
@@ -143,24 +143,25 @@ impl<R: Release> CaTree<R> {
                 };
                 locked.base.count(Weight::NONE - old.weight());
                 self.objects.count_removed(locked.base, key, &old);
-                let gone = self.remove_record(locked, at, old, (key, by), guard);
+                let removal = self.read_points.remove(key, old, by, guard);
+                let gone = self.remove_record(locked, at, key, removal, guard);
                 gone.map(Gone::Removed)
             }
         }
     }
 
     /// Removes the record from its key's slot, or replaces it by a removal if queries may look for
-    /// it. Returns the record to retire. `old` is the record that ordinary readers have seen there.
+    /// it. Returns the record to retire.
     #[inline]
     fn remove_record<'r, 'g: 'r>(
         &self,
         locked: &mut LockedLeaf<'g, R>,
         at: usize,
-        old: Old<'r, R>,
-        (key, by): (&[u8], Option<Query>),
+        key: &[u8],
+        removal: Removal<'r, R>,
         guard: &'g Guard,
     ) -> Option<Old<'r, R>> {
-        match self.read_points.remove(key, old, by, guard) {
+        match removal {
             Removal::Plain(old) => {
                 locked.take_out(at, key, self.root(), guard);
                 Some(old)
@@ -270,7 +271,13 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
         }
     }
 
-    fn remove_held(&self, hold: &Record<R>, before: Option<&Record<R>>, guard: &Guard) {
+    fn remove_held(
+        &self,
+        hold: &Record<R>,
+        before: Option<&Record<R>>,
+        removed_at: RemovedAt,
+        guard: &Guard,
+    ) {
         let key = hold.key();
         let mut locked = self.lock_leaf(key, guard);
         let at = locked.found.expect("a pending record stays in the store");
@@ -280,9 +287,11 @@ impl<R: Release> Stepwise<R> for CaTree<R> {
         };
         let held = Old::Seen(hold);
         locked.base.count_pending(-1);
-        locked.base.count(Weight::NONE - before.weight());
+        locked.base.count(removed_at.weight_of(before));
         self.objects.count_removed(locked.base, key, &held);
-        let gone = self.remove_record(&mut locked, at, Old::Seen(before), (key, None), guard);
+        let old = Old::Seen(before);
+        let removal = self.read_points.remove_held(key, old, removed_at, guard);
+        let gone = self.remove_record(&mut locked, at, key, removal, guard);
         drop(locked);
         if let Some(before) = gone {
             // SAFETY: the record before was in the store until the hold replaced it, and the hold

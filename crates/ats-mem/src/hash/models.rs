@@ -5,6 +5,8 @@
 //! They run the table itself, with two slots in a line and two buckets at first, including locks
 //! and epochs. The seed is the same for all tables, so a key is always in the same bucket.
 
+mod transactions;
+
 use super::seed::Seed;
 use super::stripes::Advice;
 use super::{HashTable, Records};

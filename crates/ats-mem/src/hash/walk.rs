@@ -256,7 +256,7 @@ impl<R: Release> HashTable<R> {
         if word.is_deleted() {
             is_fixed && !word.is_unknown()
         } else {
-            record.resolve(guard).is_some()
+            record.resolve(guard).is_some() || is_fixed && record.holds_known_key(guard)
         }
     }
 

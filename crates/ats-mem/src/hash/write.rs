@@ -6,7 +6,7 @@ use super::line::{Full, Word};
 use super::resize::Chores;
 use super::stripes::Locked;
 use super::table::HashTable;
-use crate::batch::{HeldKeyWait, KeyStep, Stepwise, Trip};
+use crate::batch::{HeldKeyWait, KeyStep, RemovedAt, Stepwise, Trip};
 use crate::change::Busy;
 use crate::read_points::{Fresh, Query, ReadPoints, Removal, TakeOut, Tick};
 use crate::record::{self, Old, Record, RecordBox, Release, Weight};
@@ -201,10 +201,25 @@ impl<R: Release> HashTable<R> {
         by: Option<Query>,
         guard: &'g Guard,
     ) -> Option<&'g Record<R>> {
-        let (slot, live) = found.live?;
-        let record = live.record();
+        let record = found.live?.1.record();
         let old = Old::Seen(record);
         let removal = self.read_points.remove(record.key(), old, by, guard);
+        let less = Weight::NONE - R::weight(record);
+        self.take_out_as(found, record, removal, less, guard)
+    }
+
+    /// Removes a record as decided. The slot of its key has the record, or its hold. `less` is the
+    /// change of weight that is not counted yet.
+    #[inline(always)]
+    fn take_out_as<'g>(
+        &self,
+        found: &LockedKey<'g, R>,
+        record: &'g Record<R>,
+        removal: Removal<'g, R>,
+        less: Weight,
+        guard: &'g Guard,
+    ) -> Option<&'g Record<R>> {
+        let (slot, _) = found.live?;
         if let Removal::By(removal, fresh, gone) = removal {
             let word = Word::new(found.hash, removal.into_raw());
             if self.is_fixed() {
@@ -214,22 +229,20 @@ impl<R: Release> HashTable<R> {
                 slot.replace(word.as_unknown());
             }
             // A removal counts as a record as long as it occupies a slot.
-            found.locked.add(0, Weight::NONE - R::weight(record));
+            found.locked.add(0, less);
             self.read_points.list(fresh, guard);
             return seen(gone);
         }
         if self.is_fixed() && find_deleted(found, record.key()).is_none() {
-            slot.replace(live.as_deleted());
-            let gone = Weight {
-                bytes: 0,
-                ..R::weight(record)
-            };
-            found.locked.add(-1, Weight::NONE - gone);
+            slot.replace(Full::of(found.hash, record).as_deleted());
+            // Its bytes are counted as long as it stays.
+            let bytes = less.bytes + R::weight(record).bytes;
+            found.locked.add(-1, Weight { bytes, ..less });
             found.locked.remember_deleted(found.hash);
             None
         } else {
             found.bucket.clear(slot);
-            found.locked.add(-1, Weight::NONE - R::weight(record));
+            found.locked.add(-1, less);
             self.add_lines(-(found.bucket.unlink_empty(guard) as i64));
             Some(record)
         }
@@ -376,19 +389,26 @@ impl<R: Release> Stepwise<R> for HashTable<R> {
         }
     }
 
-    /// Restores the record before first, because it stays, marked as deleted, while the table is
-    /// fixed.
-    fn remove_held(&self, hold: &Record<R>, before: Option<&Record<R>>, guard: &Guard) {
+    /// While the table is fixed, the record before stays, marked as deleted.
+    fn remove_held(
+        &self,
+        hold: &Record<R>,
+        before: Option<&Record<R>>,
+        at: RemovedAt,
+        guard: &Guard,
+    ) {
         let Some(before) = before else {
             return self.exchange(hold, None, guard);
         };
         let key = hold.key();
-        let mut found = self.lock(key, self.seed.hash(key), guard);
-        let slot = slot_of(&found, hold);
-        let back = Full::of(found.hash, before);
-        slot.replace(*back);
-        found.live = Some((slot, back));
-        let gone = self.remove(&found, None, guard);
+        let found = self.lock(key, self.seed.hash(key), guard);
+        debug_assert_eq!(
+            found.live.map(|(_, word)| ptr::from_ref(word.record())),
+            Some(ptr::from_ref(hold))
+        );
+        let old = Old::Seen(before);
+        let removal = self.read_points.remove_held(key, old, at, guard);
+        let gone = self.take_out_as(&found, before, removal, at.weight_of(before), guard);
         drop(found);
         retire(gone, guard);
     }

@@ -51,7 +51,7 @@ pub(crate) struct Entry<T> {
     shared: *const BatchState,
     before: *const T,
     /// The stamped record in the store. Flag bits of its address mark a record that only holds its
-    /// key, or is kept: a commit does not make these visible.
+    /// key, or is kept: a commit does not make these visible. Both bits mark a removal.
     installed: AtomicPtr<T>,
 }
 
@@ -70,6 +70,8 @@ pub(crate) enum Installed<T> {
     Kept(*mut T),
     /// The record that the commit makes visible.
     Put(*mut T),
+    /// A record that holds the key, and by which the commit removes it: it has no value.
+    Removal(*mut T),
 }
 
 impl<T> Entry<T> {
@@ -93,6 +95,7 @@ impl<T> Entry<T> {
             Installed::Hold(record) => record.map_addr(|address| address | HOLDS),
             Installed::Kept(record) => record.map_addr(|address| address | KEPT),
             Installed::Put(record) => *record,
+            Installed::Removal(record) => record.map_addr(|address| address | HOLDS | KEPT),
         };
         self.installed.store(word, Ordering::Release);
     }
@@ -104,7 +107,8 @@ impl<T> Entry<T> {
             _ if word.is_null() => Installed::Nothing,
             0 => Installed::Put(record),
             HOLDS => Installed::Hold(record),
-            _ => Installed::Kept(record),
+            KEPT => Installed::Kept(record),
+            _ => Installed::Removal(record),
         }
     }
 
@@ -113,7 +117,9 @@ impl<T> Entry<T> {
     pub(crate) fn shows(&self, stamped: &T, when: When) -> bool {
         match self.load_installed() {
             Installed::Kept(record) => ptr::eq(record, stamped),
-            Installed::Put(record) => ptr::eq(record, stamped) && self.has_committed(when),
+            Installed::Put(record) | Installed::Removal(record) => {
+                ptr::eq(record, stamped) && self.has_committed(when)
+            }
             Installed::Nothing | Installed::Hold(_) => false,
         }
     }

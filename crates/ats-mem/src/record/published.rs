@@ -187,6 +187,18 @@ impl<R> Record<R> {
         !self.header.stamp().is_null()
     }
 
+    /// Returns `true` if this record holds a key that has a record before, also if its batch has
+    /// removed the key. The caller found it in a store.
+    #[cold]
+    pub(crate) fn holds_known_key(&self, guard: &Guard) -> bool {
+        // SAFETY: an entry read from a stamp under a guard lives as long as the guard (BATCH-4).
+        let entry = unsafe { self.header.stamp().as_ref() };
+        // SAFETY: the record before is retired after the key was released, hence after this guard
+        // was made (BATCH-3).
+        let before = entry.and_then(|entry| unsafe { entry.before() });
+        self.is_empty() && before.is_some_and(|before| before.resolve(guard).is_some())
+    }
+
     /// Returns `true` if the header has room for the address of this entry.
     pub(crate) fn has_room_for(&self, entry: *const Entry<Self>) -> bool {
         self.header.has_room_for(entry)

@@ -10,7 +10,9 @@
 
 use crate::checker::{Clock, Event, linearizable};
 use ats_mem::When;
-use ats_mem::{Change, Direction, End, Plain, Provided, Record, RecordBox, Records, Totals};
+use ats_mem::{
+    Change, Direction, End, Plain, Provided, Record, RecordBox, Records, Totals, Transaction,
+};
 use ats_sync::pin;
 use fastrand::Rng;
 #[cfg(shuttle)]
@@ -83,8 +85,15 @@ impl Skip {
 pub(crate) struct Part {
     key: usize,
     found: Option<u64>,
-    /// `true` if the key was kept unchanged.
-    is_kept: bool,
+    becomes: Becomes,
+}
+
+/// The part that a batch has made of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Becomes {
+    Kept,
+    New,
+    Gone,
 }
 
 /// A function that skips keys at one moment, in a store with ranks, and has the store count first
@@ -117,8 +126,10 @@ pub(crate) fn apply(state: &State, what: &What) -> Option<State> {
                 if state[part.key] != part.found {
                     return None;
                 }
-                if !part.is_kept {
-                    after[part.key] = Some(*new);
+                match part.becomes {
+                    Becomes::Kept => {}
+                    Becomes::New => after[part.key] = Some(*new),
+                    Becomes::Gone => after[part.key] = None,
                 }
             }
         }
@@ -230,7 +241,8 @@ impl<S: Records<Plain>> Player<S> {
                 1 | 2 => self.write_over(Some(self.next_value)),
                 3 => self.write(None),
                 4 => self.write_over(None),
-                5..7 => self.batch(),
+                5 => self.batch(),
+                6 => self.transact(),
                 7 => self.scan(),
                 8 if self.layout.ordered => self.scan_part(),
                 9 if self.layout.ordered => self.step(),
@@ -359,6 +371,36 @@ impl<S: Records<Plain>> Player<S> {
         }
     }
 
+    /// Reads some keys in one transaction, and decides by all their values together which of them
+    /// get a new value, or go. Now and then gives up, after which no change may be visible.
+    pub(crate) fn transact(&mut self) {
+        let chosen: Vec<usize> = (0..KEYS).filter(|_| self.random.u64(..3) > 0).collect();
+        let answers = chosen.iter().map(|_| self.random.u64(..6)).collect();
+        let keys: Vec<[u8; 8]> = chosen.iter().map(|index| self.layout.key(*index)).collect();
+        let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+        let mut deciding = Deciding {
+            gives_up_at: self.random.usize(..4 * (KEYS + 1)),
+            keys: &keys,
+            chosen: &chosen,
+            answers,
+            new: self.next_value,
+            parts: Vec::new(),
+            is_released: false,
+        };
+        let guard = self.random.bool().then(pin);
+        let store = &self.store;
+        let transact = || store.transact(&keys, guard.as_ref(), &mut deciding);
+        let event = self.clock.record(transact, |done| done);
+        assert!(deciding.is_released);
+        if event.what == Ok(true) {
+            self.events.push(Event {
+                what: What::Batch(deciding.parts, self.next_value),
+                call: event.call,
+                end: event.end,
+            });
+        }
+    }
+
     pub(crate) fn get(&mut self) {
         let (index, store) = (self.random.usize(..KEYS), &self.store);
         let key = self.layout.key(index);
@@ -435,7 +477,8 @@ impl<S: Records<Plain>> Player<S> {
                 0 => self.write(Some(self.next_value)),
                 1 => self.write_over(Some(self.next_value)),
                 2 => self.write_over(None),
-                3 => self.batch(),
+                3 if self.random.bool() => self.batch(),
+                3 => self.transact(),
                 _ => {
                     self.store.reclaim(self.random.usize(..8), &pin());
                 }
@@ -638,13 +681,68 @@ impl ats_store::BatchPlan<Record<Plain>, RecordBox<Plain>> for Writing<'_> {
         self.parts.push(Part {
             key: self.chosen[at],
             found: current.map(|record| record.value()[0]),
-            is_kept,
+            becomes: if is_kept { Becomes::Kept } else { Becomes::New },
         });
         if is_kept {
             Change::Keep
         } else {
             Change::Put(RecordBox::new(self.keys[at], &[self.new], false))
         }
+    }
+}
+
+/// The transaction of a history.
+pub(crate) struct Deciding<'a> {
+    /// The index of the key at whose change the transaction is aborted; or the number of keys if it
+    /// decides for no change.
+    gives_up_at: usize,
+    keys: &'a [&'a [u8]],
+    chosen: &'a [usize],
+    /// A number for each key, which decides about its change.
+    answers: Vec<u64>,
+    new: u64,
+    parts: Vec<Part>,
+    is_released: bool,
+}
+
+impl Transaction<Plain> for Deciding<'_> {
+    fn may_change(&self, at: usize) -> bool {
+        self.answers[at] != 0
+    }
+
+    fn decide<'b>(&mut self, found: &'b dyn Fn(usize) -> Option<&'b Record<Plain>>) -> bool {
+        let found = |at| found(at).map(|record| record.value()[0]);
+        let values: Vec<Option<u64>> = (0..self.keys.len()).map(found).collect();
+        // Each change depends on the values of all keys.
+        let turn = values.iter().flatten().sum::<u64>() + values.len() as u64;
+        let parts = values.iter().enumerate().map(|(at, found)| Part {
+            key: self.chosen[at],
+            found: *found,
+            becomes: match (self.answers[at], (self.answers[at] + turn) % 3) {
+                (0, _) | (_, 0) => Becomes::Kept,
+                (_, 1) => Becomes::New,
+                _ => Becomes::Gone,
+            },
+        });
+        self.parts = parts.collect();
+        self.gives_up_at != self.keys.len()
+    }
+
+    fn change(&mut self, at: usize, _: Option<&Record<Plain>>) -> Change<Plain> {
+        if at == self.gives_up_at {
+            return Change::Abort;
+        }
+        match self.parts[at].becomes {
+            Becomes::Kept => Change::Keep,
+            Becomes::New => Change::Put(RecordBox::new(self.keys[at], &[self.new], false)),
+            Becomes::Gone => Change::Remove,
+        }
+    }
+
+    fn release(&mut self, has_committed: bool) {
+        assert!(!has_committed || self.parts.len() == self.keys.len());
+        assert!(!self.is_released, "a transaction is released once");
+        self.is_released = true;
     }
 }
 
