@@ -155,9 +155,10 @@ impl<'a> Latch<'a> {
     }
 
     /// Stops the latch: its words stay as they are until it is restarted. Only a thread with
-    /// exclusive access to the words calls this (LATCH-3). Waits for no thread.
-    pub fn stop(self) {
-        self.turn.fetch_or(STOPPED, Ordering::AcqRel);
+    /// exclusive access to the words calls this (LATCH-3). Waits for no thread. Returns `false` if
+    /// it was stopped before.
+    pub fn stop(self) -> bool {
+        self.turn.fetch_or(STOPPED, Ordering::AcqRel) & STOPPED == 0
     }
 
     /// Lets the words change again after [`stop`](Latch::stop).

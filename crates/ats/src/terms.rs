@@ -189,6 +189,7 @@ pub use operations::insert::ExistingKey;
 pub use operations::lifetime::Lifetime;
 pub use operations::merge::{Locking, MergedValue, Merging};
 pub use operations::order_statistics::Passage;
+pub use operations::transact::{Accepts, Condition, NotDone, Place, Step, StepResult};
 pub use operations::walk::NextKey;
 pub use read_point::TableReadPoint;
 pub use snapshot::Snapshot;

@@ -284,17 +284,13 @@ impl<'a> Overwrite<'a> {
 pub(crate) struct Stopped<'a>(Option<Words<'a>>);
 
 /// Stops the cells of a record, if it has some. Only the writer with exclusive access to the key
-/// calls this (CELLS-3).
+/// calls this (CELLS-3). Cells that the writer has stopped before are left to the first call.
 pub(crate) fn stop<H: Host>(record: &Rec<H>) -> Stopped<'_> {
     let words = Cells::of(record).map(|cells| cells.words);
-    match words {
-        Some(Words::One(word)) => {
-            word.fetch_and(!RUNNING, Ordering::AcqRel);
-        }
-        Some(Words::Several(latch)) => latch.stop(),
-        None => (),
-    }
-    Stopped(words)
+    Stopped(words.filter(|words| match words {
+        Words::One(word) => word.fetch_and(!RUNNING, Ordering::AcqRel) & RUNNING != 0,
+        Words::Several(latch) => latch.stop(),
+    }))
 }
 
 impl Stopped<'_> {

@@ -12,4 +12,5 @@ mod many;
 pub(crate) mod merge;
 pub(crate) mod order_statistics;
 mod several_keys;
+pub(crate) mod transact;
 pub(crate) mod walk;

@@ -8,6 +8,7 @@ mod long_batches;
 mod memory;
 pub(crate) mod object_merge;
 pub(crate) mod operator;
+pub(crate) mod overlay;
 pub mod program_merge;
 pub(crate) mod records;
 mod reported;
@@ -23,7 +24,7 @@ use ats_mem::read_points::{self, ReadPoints};
 use ats_mem::sequence::Leftovers;
 use ats_mem::{
     Adaptation, BatchPlan, Beside, Buckets, Busy, CaTree, Change, HashTable, OnFirstSplit,
-    ReadPoint, RecordBox, ShapeNode, ShortKey, Skipped, Totals, Upkeep, Walk, When,
+    ReadPoint, RecordBox, ShapeNode, ShortKey, Skipped, Totals, Transaction, Upkeep, Walk, When,
 };
 use ats_store::{Bags, Direction, End, KeyRange, SlotAnswer};
 use ats_sync::Guard;
@@ -331,6 +332,11 @@ impl<H: Host> Store<H> {
             keys: &[&[u8]],
             guard: Option<&Guard>,
             plan: &mut dyn BatchPlan<Values<H>>
+        ) -> Result<bool, Error>;
+        fn transact<'g>(
+            &'g self,
+            keys: &[&[u8]],
+            plan: &mut dyn Transaction<Values<H>>
         ) -> Result<bool, Error>;
         fn update_end<'g>(
             &'g self,

@@ -60,6 +60,8 @@ pub struct Table<H: Host> {
     compressed: bool,
     /// `true` if the store keeps values as bytes, so that versions of a key cannot share anything.
     pub(crate) has_byte_store: bool,
+    /// `true` if the table is that of a transaction, which may be undone.
+    pub(crate) is_draft: bool,
     /// `true` if objects expire.
     pub(crate) expires: bool,
     pub(crate) cells_gate: Gate,
@@ -160,6 +162,7 @@ impl<H: Host> Table<H> {
             zeros,
             compressed: false,
             has_byte_store,
+            is_draft: false,
             expires,
             cells_gate: Gate::new(),
             overwrites: Likelihood::new(),
@@ -353,6 +356,7 @@ impl<H: Host> Table<H> {
             zeros: self.zeros,
             grows: !self.has_byte_store,
             keeps_old,
+            can_be_undone: self.is_draft,
         }
     }
 
@@ -379,6 +383,7 @@ impl<H: Host> Table<H> {
             zeros: self.zeros,
             compressed: self.compressed,
             has_byte_store: self.has_byte_store,
+            is_draft: false,
             expires: self.expires,
             cells_gate: Gate::new(),
             overwrites: Likelihood::new(),

@@ -23,3 +23,4 @@ mod reclaim;
 mod snapshots;
 mod take_all;
 mod threads;
+mod transactions;

@@ -374,7 +374,15 @@ impl<H: Host> Draft<'_, H> {
     pub(super) fn remove(&mut self, hash: u64, position: u64) {
         let was_there = self.edit.remove(position);
         debug_assert!(was_there);
-        self.entries.set.remove(&(hash, position));
+        self.forget(hash, position);
+    }
+
+    /// Removes the entry of an object that was removed, unless that may be undone: then it becomes
+    /// a stale entry if it is not (LARGE-2).
+    fn forget(&mut self, hash: u64, position: u64) {
+        if !self.rules.can_be_undone {
+            self.entries.set.remove(&(hash, position));
+        }
     }
 
     /// Removes all objects that equal `unwanted`, if there are at most `most`. Returns their
@@ -401,7 +409,7 @@ impl<H: Host> Draft<'_, H> {
     pub(super) fn replace(&mut self, position: u64, hash: u64, new_hash: u64, built: Built<'_, H>) {
         let was_there = self.edit.replace(position, built.words(), built.owns());
         debug_assert!(was_there);
-        self.entries.set.remove(&(hash, position));
+        self.forget(hash, position);
         self.entries.set.insert((new_hash, position));
     }
 
@@ -435,7 +443,7 @@ impl<H: Host> Draft<'_, H> {
     /// the index.
     fn drop_stale_entries(&mut self) {
         for _ in 0..2 {
-            if self.entries.set.len() <= self.edit.len() {
+            if self.rules.can_be_undone || self.entries.set.len() <= self.edit.len() {
                 return;
             }
             let Entries { set, swept } = &mut *self.entries;

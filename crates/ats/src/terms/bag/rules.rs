@@ -12,6 +12,8 @@ pub(crate) struct Rules {
     pub(crate) grows: bool,
     /// `true` if replaced objects may still be read, by queries of an earlier moment.
     pub(crate) keeps_old: bool,
+    /// `true` if any change may be undone: then the index of a large bag loses no entry.
+    pub(crate) can_be_undone: bool,
 }
 
 /// The error of a change that exceeds the limit of its caller. Nothing has changed.

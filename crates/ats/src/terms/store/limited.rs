@@ -40,6 +40,7 @@ mod deadlines;
 mod gone;
 mod pieces;
 mod queues;
+mod transaction;
 
 use super::records::{Decide, TableRecords, Visit, Walked};
 use crate::terms::error::Error;
@@ -47,7 +48,9 @@ use crate::terms::lookup_result::LookupResult;
 use crate::terms::note::{Dating, NEVER, Note, READS_MOST};
 use crate::terms::value::{Rec, Values};
 use ats_mem::read_points::{Query, ReadPoints};
-use ats_mem::{BatchPlan, Busy, Change, ReadPoint, RecordBox, Totals, Upkeep, Walk, When};
+use ats_mem::{
+    BatchPlan, Busy, Change, ReadPoint, RecordBox, Totals, Transaction, Upkeep, Walk, When,
+};
 use ats_store::{End, SlotAnswer};
 use ats_sync::clock::LATE;
 use ats_sync::counter::thread_number;
@@ -61,6 +64,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
 use std::time::Duration;
+use transaction::DatedTransaction;
 
 /// The number of entries that are handled while `sweeping` is locked.
 const SWEPT_AT_ONCE: usize = 64;
@@ -1056,6 +1060,22 @@ impl<H: Host, S: TableRecords<H>> TableRecords<H> for Limited<S, H> {
             is_larger: false,
         };
         let is_done = self.records.update_batch(keys, guard, &mut dated)?;
+        self.after_change(dated.is_larger)?;
+        Ok(is_done)
+    }
+
+    fn transact(
+        &self,
+        keys: &[&[u8]],
+        plan: &mut dyn Transaction<Values<H>>,
+    ) -> Result<bool, Error> {
+        let mut dated = DatedTransaction {
+            store: self,
+            keys,
+            plan,
+            is_larger: false,
+        };
+        let is_done = self.records.transact(keys, &mut dated)?;
         self.after_change(dated.is_larger)?;
         Ok(is_done)
     }

@@ -9,7 +9,7 @@ use crate::terms::value::{Rec, Values};
 use ats_mem::read_points::{Query, ReadPoints};
 use ats_mem::{
     BatchPlan, Beside, Busy, Provided, ReadPoint, RecordBox, Records, ShortKey, Skipped, Totals,
-    Upkeep, Walk, When,
+    Transaction, Upkeep, Walk, When,
 };
 use ats_store::{Direction, End, KeyRange, SlotAnswer};
 use ats_sync::Guard;
@@ -69,6 +69,14 @@ impl<H: Host, S: Records<Values<H>> + ?Sized> TableRecords<H> for S {
             Some(guard) => Provided::update_batch(self, keys, guard, plan),
             None => self.update_long_batch(keys, plan),
         }?)
+    }
+
+    fn transact(
+        &self,
+        keys: &[&[u8]],
+        plan: &mut dyn Transaction<Values<H>>,
+    ) -> Result<bool, Error> {
+        Ok(Provided::transact(self, keys, None, plan)?)
     }
 
     fn update_end<'g>(

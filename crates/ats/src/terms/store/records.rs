@@ -10,9 +10,9 @@ use crate::terms::value::{Rec, Values};
 use ats_mem::read_points::{Query, ReadPoints};
 use ats_mem::{
     BatchPlan, Beside, Busy, Change, Neighbour, NoSuchKey, Passing, ReadPoint, RecordBox, ShortKey,
-    Skipped, Totals, Upkeep, Walk, When, go_on,
+    Skipped, Totals, Transaction, Upkeep, Walk, When, go_on,
 };
-use ats_store::{Direction, End, KeyRange, SlotAnswer, WalkFrom};
+use ats_store::{Direction, End, Error as StoreError, KeyRange, SlotAnswer, WalkFrom};
 use ats_sync::Guard;
 use ats_term::image::Host;
 use std::ops::ControlFlow;
@@ -61,6 +61,19 @@ pub(crate) trait TableRecords<H: Host>: Send + Sync {
         guard: Option<&Guard>,
         plan: &mut dyn BatchPlan<Values<H>>,
     ) -> Result<bool, Error>;
+
+    /// See [`Provided::transact`](ats_mem::Provided::transact). The caller is not pinned.
+    ///
+    /// # Errors
+    /// [`StoreError::Unsupported`] by default.
+    fn transact(
+        &self,
+        keys: &[&[u8]],
+        plan: &mut dyn Transaction<Values<H>>,
+    ) -> Result<bool, Error> {
+        let _ = (keys, plan);
+        Err(Error::Storage(StoreError::Unsupported))
+    }
 
     /// See [`Records::update_end`](ats_mem::Records::update_end).
     fn update_end<'g>(

@@ -4,7 +4,7 @@ use super::Store;
 use crate::idle_joiner::{self, JoinIdle};
 use crate::terms::error::Error;
 use crate::terms::value::Values;
-use ats_mem::BatchPlan;
+use ats_mem::{BatchPlan, Transaction};
 use ats_sync::Guard;
 use ats_term::image::Host;
 use std::sync::Arc;
@@ -89,6 +89,16 @@ impl<H: Host> LongBatch<H> {
         plan: &mut dyn BatchPlan<Values<H>>,
     ) -> Result<bool, Error> {
         self.store.update_batch(keys, None, plan)
+    }
+
+    /// Reads and changes the keys: see [`Provided::transact`](ats_mem::Provided::transact). The
+    /// thread is not pinned.
+    pub(crate) fn transact(
+        self,
+        keys: &[&[u8]],
+        plan: &mut dyn Transaction<Values<H>>,
+    ) -> Result<bool, Error> {
+        self.store.transact(keys, plan)
     }
 }
 
