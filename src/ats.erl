@@ -28,6 +28,8 @@
 -export([insert/3, insert_new/3, ttl/2, touch/2, touch/3]).
 %% Counters and merges
 -export([update_counter/3, update_counter/4, merge/4, merge/5]).
+%% Several steps as one
+-export([transact/4, update/3]).
 %% Taking
 -export([take/2, take_many/2, take_first/1, take_last/1, take_all_objects/1, select_take/2]).
 %% Reading
@@ -64,6 +66,7 @@
 -export_type([match_pattern/0, match_spec/0, compiled_match_spec/0, comp_match_spec/0]).
 -export_type([continuation/0, range_option/0, range_bound/0]).
 -export_type([merge/0, simple_merge/0]).
+-export_type([condition/0, step/0]).
 -export_type([snapshot/0, snapshot_option/0, difference/0]).
 -export_type([follow_ref/0, follow_options/0, follow_change/0]).
 
@@ -142,6 +145,25 @@
         {Pos :: pos_integer(), Increment :: integer()}
       | {Pos :: pos_integer(), Increment :: integer(),
          Threshold :: integer(), SetValue :: integer()}.
+-type condition() ::
+        {absent, Key :: term()}
+      | {present, Key :: term()}
+      | {equals, Object :: tuple()}
+      | {match, Key :: term(), match_pattern(), Guards :: [term()]}.
+%% A condition of {@link transact/4}: the key has no object; it has one; the table has exactly this
+%% object; an object of the key matches, like the head and the guards of a match specification.
+-type step() ::
+        {insert | insert_new | delete_object, Object :: tuple()}
+      | {delete | lookup | take, Key :: term()}
+      | {update_element, Key :: term(), element_spec() | [element_spec()]}
+      | {update_element, Key :: term(), element_spec() | [element_spec()], Default :: tuple()}
+      | {update_counter, Key :: term(), update_op() | [update_op()] | integer()}
+      | {update_counter, Key :: term(), update_op() | [update_op()] | integer(),
+         Default :: tuple()}
+      | {merge, Key :: term(), Value :: term(), merge() | {pos_integer(), merge()}}
+      | {merge, Key :: term(), Value :: term(), merge() | {pos_integer(), merge()},
+         Default :: tuple()}.
+%% A step of {@link transact/4}: a function of this module with its arguments, without the table.
 -type match_pattern() :: atom() | tuple().
 -type match_spec() :: [{match_pattern(), Guards :: [term()], Body :: [term()]}]
                     | compiled_match_spec().
@@ -514,6 +536,58 @@ touch(Table, Key) ->
 -spec touch(table(), Key :: term(), infinity | (Milliseconds :: pos_integer())) -> boolean().
 touch(Table, Key, Ttl) ->
     ?WITH_ERROR_INFO(ats_nif:touch(Table, Key, ats_options:ttl(Ttl)), [Table, Key, Ttl]).
+
+%% @doc Tests conditions on keys, and carries out the steps of `Then' if all of them hold, else
+%% those of `Else', as one atomic step. Returns `true' or `false', whether they held, and the
+%% results of the steps that were carried out, as the functions of their names return them.
+%%
+%% Every reader sees all changes or none, and no other process changes one of the keys between the
+%% test and the changes. Steps on the same key see what earlier steps have made of it. If a
+%% condition or a step fails, the call fails with `badarg', and nothing has changed.
+%%
+%% All keys that the conditions and the steps of both branches name are held meanwhile: their
+%% readers see the objects before, and their writers wait. A call has up to 10000 conditions and
+%% steps together. Tables on disk have no transactions.
+%%
+%% ```
+%% 1> ats:new(bank, [named_table]),
+%%    ats:insert(bank, [{ann, 100}, {bob, 20}]).
+%% true
+%% 2> Enough = {match, ann, {ann, '$1'}, [{'>=', '$1', 30}]},
+%%    ats:transact(bank, [Enough, {present, bob}],
+%%                 [{update_counter, ann, -30}, {update_counter, bob, 30}], []).
+%% {true,[70,50]}
+%% 3> ats:transact(bank, [{equals, {ann, 100}}], [{delete, ann}], [{lookup, ann}]).
+%% {false,[[{ann,70}]]}
+%% '''
+-spec transact(table(), [condition()], Then :: [step()], Else :: [step()]) ->
+          {boolean(), Results :: [term()]}.
+transact(Table, Conditions, Then, Else) ->
+    ?WITH_ERROR_INFO(ats_transactions:run(Table, Conditions, Then, Else),
+                     [Table, Conditions, Then, Else]).
+
+%% @doc Replaces the object of a key by what a function makes of it: the function gets the list
+%% that {@link lookup/2} returns, and returns the list that it is to return afterwards. Returns
+%% that. Only for `set' and `ordered_set'.
+%%
+%% The calling process runs the function, and other processes go on meanwhile. If one of them has
+%% written the key, the function is called again, up to a thousand times; then the call fails with
+%% `contended'.
+%%
+%% ```
+%% 1> ats:new(words, [named_table]),
+%%    Add = fun([]) -> [{the, 1}]; ([{the, N}]) when N < 2 -> [{the, N + 1}]; (_) -> [] end,
+%%    ats:update(words, the, Add).
+%% [{the,1}]
+%% 2> ats:update(words, the, Add).
+%% [{the,2}]
+%% 3> ats:update(words, the, Add).
+%% []
+%% '''
+-spec update(table(), Key :: term(), fun((Before :: [tuple()]) -> After :: [tuple()])) ->
+          After :: [tuple()].
+update(Table, Key, Function) ->
+    ?WITH_ERROR_INFO(ats_transactions:update(Table, Key, Function), [Table, Key, Function]).
 
 %% @doc Removes and returns all objects with a key, as one atomic step.
 %%

@@ -22,6 +22,9 @@
       | full_scan
       | backend                                % of new/2
       | merge | operand | value | default    % of merge/3,4,5
+      | object | contended                     % of update/3
+      | steps | no_such_part | pattern        % of transact/4
+      | {part, condition | then | else, pos_integer(), cause()}
       | none
       | system_limit
       | source | target | filter | lower | upper | row % of functions of `dats'
@@ -55,9 +58,11 @@
 %% A panic is a programming error in the native library that was caught before it could harm the
 %% virtual machine. It must never be mistaken for a wrong argument, so it has a name of its own.
 -spec reason(cause()) ->
-          badarg | system_limit | storage_failed | {ats_internal_error, term()} | Dets :: term().
+          badarg | system_limit | contended | storage_failed | {ats_internal_error, term()} | Dets :: term().
 reason(system_limit) -> system_limit;
 reason(too_long) -> system_limit;
+reason(contended) -> contended;
+reason({part, _Part, _Number, Cause}) -> reason(Cause);
 reason(Failure)
   when Failure =:= storage; Failure =:= damaged; Failure =:= read_only; Failure =:= merge_failed;
        Failure =:= snapshot_expired ->
@@ -361,6 +366,21 @@ other_messages(safe_fixtable, _Table, [_Fix], _Cause) ->
     [<<"not a boolean value">>];
 other_messages(update_counter, Table, [_Key, Operations | Default], Cause) ->
     counter_messages(Operations, default_object(Table, Default), Cause);
+other_messages(update, _Table, [_Key, _Function], function) ->
+    [none, <<"not a function of one argument">>];
+other_messages(update, _Table, [_Key, _Function], object) ->
+    [none, <<"has not returned a list of no object or of one with this key">>];
+other_messages(transact, _Table, [_Conditions, _Then, _Else], {part, Part, Number, Cause}) ->
+    Message = io_lib:format("number ~b: ~ts", [Number, part(Cause)]),
+    case Part of
+        condition -> [Message];
+        then -> [none, Message];
+        else -> [none, none, Message]
+    end;
+other_messages(transact, _Table, [_Conditions, _Then, _Else], steps) ->
+    [<<"more than 10000 conditions and steps">>];
+other_messages(transact, _Table, [Conditions, Then, Else], _Cause) ->
+    [proper_list(Conditions), proper_list(Then), proper_list(Else)];
 other_messages(update_element, Table, [_Key, Elements | Default], Cause) ->
     element_messages(Elements, default_object(Table, Default), Cause);
 other_messages(merge, Table, [_Key, _Operand, Merge | Default], Cause) ->
@@ -390,6 +410,20 @@ other_messages(select_continue, _Table, [_Handle, N], _Cause) ->
     [none, positive(N)];
 other_messages(_Function, _Table, _Arguments, _Cause) ->
     [].
+
+%% Says why a condition or a step fails.
+-spec part(cause()) -> binary().
+part(no_such_part) -> <<"not a condition or a step">>;
+part(pattern) -> <<"not a valid pattern with guards">>;
+part(badkey) -> <<"not a key that exists in the table">>;
+part(keypos) -> same_as_keypos();
+part(position) -> <<"a position is out of range">>;
+part(operand) -> <<"not a value that can be merged in this way">>;
+part(value) -> <<"the value in the object cannot be merged in this way">>;
+part(merge) -> <<"not a valid merge">>;
+part(table_type) -> <<"not supported by tables of this type">>;
+part(system_limit) -> <<"the result is larger than an integer may be">>;
+part(_Cause) -> <<"not a valid object, operation, or counter">>.
 
 -spec encode_message(module(), atom()) -> message().
 encode_message(Module, Encode) ->

@@ -381,6 +381,36 @@ known_atoms! {
     Doublings = "doublings",
     /// `halvings`
     Halvings = "halvings",
+    /// `condition`: a part of a transaction.
+    Condition = "condition",
+    /// `then`: the steps of a transaction whose conditions hold.
+    Then = "then",
+    /// `else`: the other steps of a transaction.
+    Else = "else",
+    /// `steps`: a transaction has too many steps.
+    Steps = "steps",
+    /// `no_such_part`: neither a condition nor a step.
+    NoSuchPart = "no_such_part",
+    /// `pattern`: not a pattern with guards.
+    Pattern = "pattern",
+    /// `absent`
+    Absent = "absent",
+    /// `equals`
+    Equals = "equals",
+    /// `match`
+    Match = "match",
+    /// `insert`
+    Insert = "insert",
+    /// `insert_new`
+    InsertNew = "insert_new",
+    /// `delete_object`
+    DeleteObject = "delete_object",
+    /// `update_element`
+    UpdateElement = "update_element",
+    /// `update_counter`
+    UpdateCounter = "update_counter",
+    /// `lookup`
+    Lookup = "lookup",
 }
 
 impl KnownAtom {

@@ -15,7 +15,7 @@ use ats_term::term_ref::TermSink;
 use smallvec::SmallVec;
 
 /// A list that needs no block of memory while it is short.
-type Few<T> = SmallVec<[T; 4]>;
+pub(super) type Few<T> = SmallVec<[T; 4]>;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![
@@ -152,7 +152,7 @@ impl<'e> Target<'_, 'e> {
 /// Parses the terms of a proper list and adds the results to `into`; ends with
 /// [`NoReply::DirtyCpu`] if they are many.
 #[inline]
-fn parse_list<'e, T>(
+pub(super) fn parse_list<'e, T>(
     list: VmTerm<'e>,
     read: impl Fn(VmTerm<'e>) -> Result<T, KnownAtom>,
     into: &mut Few<T>,
@@ -170,12 +170,12 @@ fn parse_list<'e, T>(
     Ok(())
 }
 
-fn is_list(term: VmTerm<'_>) -> bool {
+pub(super) fn is_list(term: VmTerm<'_>) -> bool {
     term.is_nil() || term.as_cons().is_some()
 }
 
 /// Parses `{Position, Increment}` or `{Position, Increment, Threshold, SetValue}`.
-fn counter_op(term: VmTerm<'_>) -> Result<CounterOp, KnownAtom> {
+pub(super) fn counter_op(term: VmTerm<'_>) -> Result<CounterOp, KnownAtom> {
     let parts = term.tuple_words().ok_or(KnownAtom::None)?;
     let integer =
         |at: usize| Integer::from_term(VmTerm::of(term.env(), parts[at])).ok_or(KnownAtom::None);
@@ -191,7 +191,7 @@ fn counter_op(term: VmTerm<'_>) -> Result<CounterOp, KnownAtom> {
     })
 }
 
-fn integer<'e>(env: Env<'e>, value: &Integer) -> VmWord<'e> {
+pub(super) fn integer<'e>(env: Env<'e>, value: &Integer) -> VmWord<'e> {
     value.with_parts(|parts| match parts {
         Ok(value) => env.int(value),
         Err((negative, magnitude)) => VmSink::new(env).big(negative, magnitude),
@@ -199,7 +199,7 @@ fn integer<'e>(env: Env<'e>, value: &Integer) -> VmWord<'e> {
 }
 
 /// Parses `{Position, Value}`.
-fn element_spec(term: VmTerm<'_>) -> Result<(usize, VmTerm<'_>), KnownAtom> {
+pub(super) fn element_spec(term: VmTerm<'_>) -> Result<(usize, VmTerm<'_>), KnownAtom> {
     match term.tuple_words() {
         Some([at, value]) => {
             let at = position(VmTerm::of(term.env(), *at))?;

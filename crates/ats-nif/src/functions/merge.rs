@@ -63,7 +63,10 @@ pub(super) fn merge<'e, const N: usize>(env: Env<'e>, args: [VmTerm<'e>; N]) -> 
 }
 
 /// Parses `Merge` or `{Position, Merge}`.
-fn element_and_merge(shared: &Shared, how: VmTerm<'_>) -> Result<(usize, Merge), KnownAtom> {
+pub(super) fn element_and_merge(
+    shared: &Shared,
+    how: VmTerm<'_>,
+) -> Result<(usize, Merge), KnownAtom> {
     let of_term = |term| Merge::from_term(term).ok_or(KnownAtom::Merge);
     match how.tuple_words() {
         Some(&[at, merge]) if VmTerm::of(how.env(), at).as_small().is_some() => {
@@ -103,6 +106,11 @@ fn is_long(
         let value = value.and_then(|at| found.element(at, unpacked));
         value.is_some_and(|value| is_larger(value, LONG))
     })
+}
+
+/// Returns `true` if merges of some values may take long.
+pub(super) fn needs_time(merge: &Merge) -> bool {
+    merge.is_of_collections() || merge.needs_comparison()
 }
 
 fn has_parts(term: VmTerm<'_>) -> bool {

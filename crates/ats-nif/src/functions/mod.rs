@@ -27,6 +27,7 @@ mod slices;
 mod snapshot;
 mod tables;
 mod take_all;
+mod transact;
 mod unprotected;
 mod walks;
 
@@ -53,6 +54,7 @@ pub(crate) fn all() -> Vec<sys::ErlNifFunc> {
     functions.extend(unprotected::functions());
     functions.extend(pop::functions());
     functions.extend(merge::functions());
+    functions.extend(transact::functions());
     functions.extend(disk::functions());
     #[cfg(feature = "forcing")]
     functions.extend(forcing::functions());

@@ -1,4 +1,7 @@
 //! Transactions, which remove keys, beside readers, writers, queries, splits and joins.
+//!
+//! Mostly, the transaction runs in the thread that begins, so that one preemption lets the other
+//! thread run in the middle of it.
 
 use super::*;
 use crate::Transaction;
@@ -50,13 +53,13 @@ fn a_reader_meets_a_transaction() {
         let tree = one_base(&[2, 6]);
         together(
             &tree,
-            |tree| assert!(move_value(tree, [2, 6])),
             |tree| {
                 let seen = [get(tree, 6) == Some(10), get(tree, 2).is_none()];
                 let again = [seen[1], get(tree, 6) == Some(10)];
                 assert!(seen.is_sorted() && again.is_sorted(), "{seen:?} {again:?}");
                 assert!([&[2, 6][..], &[6]].contains(&&numbers(tree)[..]));
             },
+            |tree| assert!(move_value(tree, [2, 6])),
         );
         assert_eq!((numbers(&tree), get(&tree, 6)), (vec![6], Some(10)));
         assert_eq!(tree.len(), 1);
@@ -107,8 +110,8 @@ fn a_transaction_meets(prepare: fn(&[u64]) -> Tree, change: fn(&CaTree<Plain>, u
         let tree = prepare(&EVEN);
         together(
             &tree,
-            |tree| assert!(move_value(tree, [2, 8])),
             move |tree| change(tree, 2),
+            |tree| assert!(move_value(tree, [2, 8])),
         );
         assert_eq!(pairs(&tree, When::NOW), [(4, 4), (6, 6), (8, 10)]);
         assert_eq!(tree.len(), 3);
@@ -190,13 +193,13 @@ fn a_query_reads_beside_a_transaction() {
         let tree = one_base(&[2, 6]);
         together(
             &tree,
-            |tree| assert!(move_value(tree, [2, 6])),
             |tree| {
                 query(tree, |met| {
                     let expected: [&[(u64, u64)]; 2] = [&[(2, 2), (6, 6)], &[(6, 10)]];
                     assert!(expected.contains(&met), "{met:?}");
                 });
             },
+            |tree| assert!(move_value(tree, [2, 6])),
         );
         reclaim_all(&tree);
         assert_eq!(pairs(&tree, When::NOW), [(6, 10)]);
@@ -220,7 +223,6 @@ fn size_beside(size: fn(&CaTree<Plain>) -> Option<i64>) {
         let tree = one_base(&EVEN);
         together(
             &tree,
-            |tree| assert!(move_value(tree, [2, 8])),
             move |tree| {
                 let before = get(tree, 8) == Some(10);
                 let Some(size) = size(tree) else {
@@ -231,6 +233,7 @@ fn size_beside(size: fn(&CaTree<Plain>) -> Option<i64>) {
                 assert!(size == 3 || !before, "what was seen is counted");
                 assert!(size == 4 || after, "what is counted is seen");
             },
+            |tree| assert!(move_value(tree, [2, 8])),
         );
         assert_eq!(tree.totals().map(|totals| totals.objects), Ok(3));
         assert_eq!(size_at_once(&tree), Some(3));

@@ -64,12 +64,12 @@ fn a_reader_meets_a_transaction() {
         let table = fill_table(&[from, stays], 2);
         together(
             &table,
-            move |table| assert!(replace(table, from, to)),
             move |table| {
                 let seen = [has(table, to), !has(table, from)];
                 let again = [seen[1], has(table, to)];
                 assert!(seen.is_sorted() && again.is_sorted(), "{seen:?} {again:?}");
             },
+            move |table| assert!(replace(table, from, to)),
         );
         assert_eq!((numbers(&table), table.len()), (sort(&[to, stays]), 2));
     });
@@ -105,11 +105,9 @@ fn a_transaction_meets_a_split() {
     };
     check_long(move || {
         let table = fill_table(&[goes], 2);
-        together(
-            &table,
-            move |table| assert!(replace(table, goes, stays)),
-            split,
-        );
+        together(&table, split, move |table| {
+            assert!(replace(table, goes, stays))
+        });
         assert_eq!((numbers(&table), table.len()), (vec![stays], 1));
     });
 }
@@ -123,12 +121,12 @@ fn a_transaction_meets_a_fixed_table() {
         table.fix();
         together(
             &table,
-            move |table| assert!(replace(table, from, to)),
             move |table| {
                 let there = has(table, from);
                 assert!(table.next(&key(from), &pin()).is_ok());
                 assert!(there || has(table, to));
             },
+            move |table| assert!(replace(table, from, to)),
         );
         assert!(table.next(&key(from), &pin()).is_ok());
         assert_eq!((numbers(&table), table.len()), (sort(&[to, stays]), 2));
@@ -156,8 +154,8 @@ fn a_query_meets_a_transaction(has_older: bool, is_fixed: bool) {
         let old = quietly(|| has_older.then(|| begin(&table)));
         together(
             &table,
-            move |table| assert!(replace(table, from, to)),
             move |table| query(table, &[&sort(&[from, stays]), &sort(&[to, stays])]),
+            move |table| assert!(replace(table, from, to)),
         );
         if let Some(old) = old {
             assert_eq!(numbers_at(&table, old.when()), sort(&[from, stays]));

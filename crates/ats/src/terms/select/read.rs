@@ -5,6 +5,7 @@ use super::query::Query;
 use super::walk::{Next, Slice, Spot, walk};
 use crate::terms::bag::Buffers;
 use crate::terms::error::Error;
+use crate::terms::lookup_result::LookupResult;
 use crate::terms::read_point::TableReadPoint;
 use crate::terms::store::Store;
 use crate::terms::table::Table;
@@ -48,6 +49,34 @@ impl<H: Host> Runner<H> {
         self.image.tidy();
         self.packer.tidy();
         self.bag.tidy();
+    }
+}
+
+impl<H: Host> Runner<H> {
+    /// Returns `true` if a query accepts one of the objects of a key. O(objects).
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] if an object takes more than `most_steps`, in the units of
+    /// [`Machine::limit`].
+    pub fn accepts<E: Environment>(
+        &mut self,
+        query: &Query<H>,
+        found: &LookupResult<'_, H>,
+        environment: &E,
+        most_steps: usize,
+    ) -> Result<bool, Error> {
+        let (machine, program) = (&mut self.machine, query.program());
+        machine.limit(most_steps);
+        let flow = found.each(&mut self.unpacked, |object| {
+            match machine.run(program, object, environment) {
+                Some(_) => ControlFlow::Break(()),
+                None => ControlFlow::Continue(()),
+            }
+        });
+        if machine.gave_up() {
+            return Err(Error::TooLarge);
+        }
+        Ok(flow.is_break())
     }
 }
 

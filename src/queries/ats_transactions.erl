@@ -1,0 +1,63 @@
+%% @private @doc Transactions of tables in memory, as {@link ats:transact/4} and {@link
+%% ats:update/3} call them.
+-module(ats_transactions).
+
+-export([run/4, update/3]).
+
+%% Number of attempts of an update. Each ends without success only if another process has written
+%% the key meanwhile.
+-define(ATTEMPTS, 1000).
+
+-spec run(ats:table(), [ats:condition()], [ats:step()], [ats:step()]) -> {boolean(), [term()]}.
+run(Table, Conditions, Then, Else) ->
+    case ats_nif:transact(Table, Conditions, Then, Else) of
+        {_, _} = Done -> Done;
+        {Part, Number, Cause} -> error({ats_error, {part, Part, Number, Cause}})
+    end.
+
+-spec update(ats:table(), Key, fun((Before) -> After)) -> After
+              when Key :: term(), Before :: [tuple()], After :: [tuple()].
+update(Table, Key, Function) ->
+    is_function(Function, 1) orelse error({ats_error, function}),
+    Type = ats_info:item(type, Table),
+    %% The look-up names the reason why there is no such table.
+    lists:member(Type, [set, ordered_set, undefined]) orelse error({ats_error, table_type}),
+    IsKey = is_key(Type, Key, ats_info:item(keypos, Table)),
+    update(Table, Key, Function, IsKey, ?ATTEMPTS).
+
+update(_Table, _Key, _Function, _IsKey, 0) ->
+    error({ats_error, contended});
+update(Table, Key, Function, IsKey, Left) ->
+    Before = ats_nif:lookup(Table, Key),
+    case Function(Before) of
+        Before ->
+            Before;
+        After ->
+            case run(Table, [condition(Key, Before)], steps(Key, IsKey, After), []) of
+                {true, _} ->
+                    After;
+                {false, _} ->
+                    erlang:yield(),
+                    update(Table, Key, Function, IsKey, Left - 1)
+            end
+    end.
+
+condition(Key, []) -> {absent, Key};
+condition(_Key, [Object]) -> {equals, Object}.
+
+steps(Key, _IsKey, []) ->
+    [{delete, Key}];
+steps(_Key, IsKey, [Object]) ->
+    IsKey(Object) orelse error({ats_error, object}),
+    [{insert, Object}];
+steps(_Key, _IsKey, _Other) ->
+    error({ats_error, object}).
+
+%% Returns a function that tells whether a term is an object with this key.
+is_key(Type, Key, KeyPos) ->
+    fun(Object) when is_tuple(Object), tuple_size(Object) >= KeyPos ->
+            Own = element(KeyPos, Object),
+            Own =:= Key orelse Type =:= ordered_set andalso Own == Key;
+       (_Other) ->
+            false
+    end.
