@@ -58,7 +58,8 @@
 %% A panic is a programming error in the native library that was caught before it could harm the
 %% virtual machine. It must never be mistaken for a wrong argument, so it has a name of its own.
 -spec reason(cause()) ->
-          badarg | system_limit | contended | storage_failed | {ats_internal_error, term()} | Dets :: term().
+          badarg | system_limit | contended | storage_failed | {ats_internal_error, term()}
+        | Dets :: term().
 reason(system_limit) -> system_limit;
 reason(too_long) -> system_limit;
 reason(contended) -> contended;

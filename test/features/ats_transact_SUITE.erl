@@ -183,7 +183,8 @@ bad_parts(_) ->
                              {{merge, a, 1, {3, sum}},
                               "the value in the object cannot be merged in this way"},
                              {{merge, a, 1, total}, "not a valid merge"}]],
-    [?assertEqual("number 1: " ++ Text, text(fun() -> ats:transact(T, [Part], [Good], [Good]) end, 2))
+    [?assertEqual("number 1: " ++ Text,
+                  text(fun() -> ats:transact(T, [Part], [Good], [Good]) end, 2))
      || {Part, Text} <- [{{missing, a}, "not a condition or a step"},
                          {{equals, a}, lists:nthtail(10, Counter)},
                          {{match, a, {'_'}}, "not a condition or a step"},
@@ -262,7 +263,7 @@ transfer(T) ->
             end
     end.
 
-%% Of callers that want the same key, one gets it each time.
+%% One of several callers that want the same key gets it.
 racing(_) ->
     [begin
          T = ats:new(t, [Type, public]),
@@ -275,7 +276,8 @@ racing(_) ->
                                                             {lookup, {owner, K}}]) of
                                              {true, [true, true]} ->
                                                  Self ! {got, K};
-                                             {false, [[{{lock, K}, Other}], [{{owner, K}, Other}]]} ->
+                                             {false, [[{{lock, K}, Other}],
+                                                      [{{owner, K}, Other}]]} ->
                                                  ok
                                          end || K <- lists:seq(1, 300)]
                                 end),
@@ -304,7 +306,7 @@ killed_callers(_) ->
          Found = [{K rem 2, Object =/= []} || {K, Object} <- lists:zip(Keys, All)],
          ?assert(length(lists:usort(Found)) =:= 2)
      end || _ <- lists:seq(1, 100)],
-    %% No key stays held.
+    %% All keys are free.
     ?assert(ats:insert(T, [{Key, 1} || Key <- Keys])).
 
 %%--------------------------------------------------------------------------------------------
@@ -358,7 +360,8 @@ rights(_) ->
     [begin
          T = ats:new(t, [Protection]),
          ats:insert(T, {a, 1}),
-         {_, Monitor} = spawn_monitor(fun() -> exit(catch ats:transact(T, [], [{delete, a}], [])) end),
+         Delete = fun() -> exit(catch ats:transact(T, [], [{delete, a}], [])) end,
+         {_, Monitor} = spawn_monitor(Delete),
          receive {'DOWN', Monitor, _, _, {'EXIT', {badarg, _}}} -> ok end,
          ?assertEqual([{a, 1}], ats:tab2list(T))
      end || Protection <- [protected, private]],
@@ -420,12 +423,12 @@ counters_in_place(_) ->
     [begin
          T = ats:new(t, [Type, public]),
          ats:insert(T, [{a, 0, 0}, {b, 0, 0}]),
+         HasA = [{match, a, {a, '$1', '_'}, []}],
+         Both = [{update_counter, a, 1}, {update_counter, b, 1}],
          Wait = in_processes(4, fun(_) ->
                                         [case rand:uniform(4) of
                                              1 ->
-                                                 {_, _} = ats:transact(T, [{match, a, {a, '$1', '_'}, []}],
-                                                                       [{update_counter, a, 1},
-                                                                        {update_counter, b, 1}], []);
+                                                 {true, [_, _]} = ats:transact(T, HasA, Both, []);
                                              2 ->
                                                  {false, [_]} = ats:transact(T, [{absent, a}], [],
                                                                              [{lookup, a}]);

@@ -14,15 +14,15 @@ pub trait Transaction<R: Release> {
     /// same.
     fn may_change(&self, index: usize) -> bool;
 
-    /// Decides, by the records of all keys, what becomes of each of them. Returns `false` if
+    /// Decides about all keys, by the records of all of them. Returns `false` if
     /// nothing is to be changed. Called once, with no lock but that of the keys.
     ///
     /// The records stay as they are until [`release`](Self::release) is called.
     fn decide<'b>(&mut self, found: &'b dyn Fn(usize) -> Option<&'b Record<R>>) -> bool;
 
-    /// Returns the change of a key that may change, and has this record. Called after a decision, once for each of them
-    /// in ascending order, unless it answers [`Abort`](Change::Abort) before, which undoes
-    /// everything. [`Later`](Change::Later) is no answer.
+    /// Returns the change of a key that may change, and has this record. Called after a decision,
+    /// once for each of them in ascending order, unless it answers [`Abort`](Change::Abort) before,
+    /// which undoes everything. [`Later`](Change::Later) is no answer.
     fn change(&mut self, index: usize, found: Option<&Record<R>>) -> Change<R>;
 
     /// Notes that the transaction has committed, or else aborts, and that its keys are released

@@ -235,7 +235,7 @@ impl<R: Release> HashTable<R> {
         }
         if self.is_fixed() && find_deleted(found, record.key()).is_none() {
             slot.replace(Full::of(found.hash, record).as_deleted());
-            // Its bytes are counted as long as it stays.
+            // The bytes of the record are counted as long as it stays.
             let bytes = less.bytes + R::weight(record).bytes;
             found.locked.add(-1, Weight { bytes, ..less });
             found.locked.remember_deleted(found.hash);
@@ -389,7 +389,7 @@ impl<R: Release> Stepwise<R> for HashTable<R> {
         }
     }
 
-    /// While the table is fixed, the record before stays, marked as deleted.
+    /// Marks the record before as deleted, and leaves it there, while the table is fixed.
     fn remove_held(
         &self,
         hold: &Record<R>,

@@ -92,7 +92,7 @@ fn parse_parts<'e, T>(
 }
 
 /// Returns the answer for a part that fails.
-fn at<'e>(env: Env<'e>, name: KnownAtom, index: usize, cause: KnownAtom) -> VmWord<'e> {
+fn at(env: Env<'_>, name: KnownAtom, index: usize, cause: KnownAtom) -> VmWord<'_> {
     env.tuple(&[name.word(), env.uint(index as u64 + 1), cause.word()])
 }
 

@@ -17,5 +17,5 @@ pub(crate) use buffers::{Buffers, NewObject};
 pub(crate) use decided::{Decided, keep, remove};
 pub(crate) use large::{Large, objects_from};
 pub(crate) use objects::is_quick;
-pub(crate) use rules::{Rules, TooMany};
+pub(crate) use rules::{OldVersion, Rules, TooMany};
 pub(crate) use selected::{Replace, Replacement, Selected};

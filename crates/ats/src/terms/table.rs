@@ -9,7 +9,7 @@ mod keys;
 mod rival;
 mod table_type;
 
-use crate::terms::bag::Rules;
+use crate::terms::bag::{OldVersion, Rules};
 use crate::terms::cells::gate::Gate;
 use crate::terms::error::Error;
 use crate::terms::likelihood::Likelihood;
@@ -52,6 +52,10 @@ pub use table_type::TableType;
 /// assert_eq!(table.len()?, 4);
 /// # Ok::<(), Error>(())
 /// ```
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "properties that do not depend on each other"
+)]
 pub struct Table<H: Host> {
     pub(crate) table_type: TableType,
     /// The index of the key in objects, from 0.
@@ -355,8 +359,11 @@ impl<H: Host> Table<H> {
             distinct: self.table_type.is_distinct_bag(),
             zeros: self.zeros,
             grows: !self.has_byte_store,
-            keeps_old,
-            can_be_undone: self.is_draft,
+            old_version: match (self.is_draft, keeps_old) {
+                (true, _) => OldVersion::MayComeBack,
+                (false, true) => OldVersion::IsRead,
+                (false, false) => OldVersion::Ends,
+            },
         }
     }
 

@@ -66,7 +66,7 @@ fn a_reader_meets_a_transaction() {
     });
 }
 
-/// A transaction decides by what other writers have written before, or else they write after it.
+/// A transaction decides by the writes of others before it; all others are after it.
 #[test]
 fn a_transaction_meets_a_writer() {
     check_long(|| {

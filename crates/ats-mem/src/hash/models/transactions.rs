@@ -75,7 +75,7 @@ fn a_reader_meets_a_transaction() {
     });
 }
 
-/// Of two transactions that want to replace the same number, one does.
+/// One of two transactions that want to replace the same number does.
 #[test]
 fn two_transactions_meet() {
     let [from, to, stays] = three_numbers();

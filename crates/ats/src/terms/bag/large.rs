@@ -23,7 +23,7 @@
 
 use super::buffers::{Buffers, KEEP_BYTES};
 use super::decided::{Decided, put};
-use super::rules::{Rules, TooMany};
+use super::rules::{OldVersion, Rules, TooMany};
 use crate::background::{self, FreeInSlices};
 use crate::terms::unpack::UnpackBuffer;
 use crate::terms::value::{
@@ -380,7 +380,7 @@ impl<H: Host> Draft<'_, H> {
     /// Removes the entry of an object that was removed, unless that may be undone: then it becomes
     /// a stale entry if it is not (LARGE-2).
     fn forget(&mut self, hash: u64, position: u64) {
-        if !self.rules.can_be_undone {
+        if self.rules.old_version != OldVersion::MayComeBack {
             self.entries.set.remove(&(hash, position));
         }
     }
@@ -425,7 +425,7 @@ impl<H: Host> Draft<'_, H> {
     /// The contract of [`Rules::insert`] holds, the draft was made of the objects of `current`, and
     /// the decision returns the result.
     pub(super) unsafe fn put(mut self, key: &[u8], rules: Rules) -> Decided<H> {
-        if rules.keeps_old {
+        if rules.old_version != OldVersion::Ends {
             return put(self.finish().into_record(key));
         }
         self.drop_stale_entries();
@@ -443,7 +443,8 @@ impl<H: Host> Draft<'_, H> {
     /// the index.
     fn drop_stale_entries(&mut self) {
         for _ in 0..2 {
-            if self.rules.can_be_undone || self.entries.set.len() <= self.edit.len() {
+            let may_come_back = self.rules.old_version == OldVersion::MayComeBack;
+            if may_come_back || self.entries.set.len() <= self.edit.len() {
                 return;
             }
             let Entries { set, swept } = &mut *self.entries;

@@ -10,10 +10,18 @@ pub(crate) struct Rules {
     pub(crate) zeros: Zeros,
     /// `true` if a key with many objects becomes a [large bag](super::large).
     pub(crate) grows: bool,
-    /// `true` if replaced objects may still be read, by queries of an earlier moment.
-    pub(crate) keeps_old: bool,
-    /// `true` if any change may be undone: then the index of a large bag loses no entry.
-    pub(crate) can_be_undone: bool,
+    pub(crate) old_version: OldVersion,
+}
+
+/// The fate of the version of a key that a change replaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OldVersion {
+    /// Its nodes may be taken over.
+    Ends,
+    /// It may still be read, by queries of an earlier moment.
+    IsRead,
+    /// The change may be undone, so the index of a large bag loses no entry.
+    MayComeBack,
 }
 
 /// The error of a change that exceeds the limit of its caller. Nothing has changed.

@@ -141,15 +141,16 @@ impl std::error::Error for NotDone {}
 const FEW_EQUAL: usize = 256;
 
 impl<H: Host> Table<H> {
-    /// Tests conditions on keys, and carries out the steps of `then` if all of them hold, else those
-    /// of `otherwise`, all as one: every reader and every other writer sees all changes or none, and
-    /// no key that the conditions or the steps name is changed by another writer in between. Returns
-    /// whether the conditions held, and what `read` makes of the result of each step, in order.
+    /// Tests conditions on keys, and carries out the steps of `then` if all of them hold, else
+    /// those of `otherwise`, all as one: every reader and every other writer sees all changes or
+    /// none, and no other writer changes a key of the conditions or the steps in between. Returns
+    /// `true` if the conditions held, and the values that `read` makes of the results of the steps,
+    /// in order.
     ///
-    /// Steps on the same key see what earlier steps have made of it. All keys of the conditions and
-    /// of both branches are held meanwhile: their other writers wait, or get [`Error::Busy`], and
-    /// their readers see the objects before. `read` may be called several times for a step, and must
-    /// not use the table.
+    /// Steps on the same key see the changes of earlier steps. All keys of the conditions and of
+    /// both branches are held meanwhile: their other writers wait, or get [`Error::Busy`], and
+    /// their readers see the objects before. `read` may be called several times for a step, and
+    /// must not use the table.
     ///
     /// O(m log m) for m conditions and steps, besides the operations, and three visits to the lock
     /// of each key that a step may change.
@@ -215,7 +216,7 @@ impl<H: Host> Table<H> {
                 keys.push((key.map_err(at(place(index)))?, writes));
             }
         }
-        // Of several uses of a key, one that writes counts.
+        // A use of a key that writes counts more than one that reads.
         keys.sort_by(|one, other| (&one.0, other.1).cmp(&(&other.0, one.1)));
         keys.dedup_by(|next, kept| next.0 == kept.0);
         let (keys, writes): (Vec<Box<[u8]>>, Vec<bool>) = keys.into_iter().unzip();
@@ -241,9 +242,9 @@ impl<H: Host> Table<H> {
         decided
     }
 
-    fn key_of_condition<'t>(
+    fn key_of_condition(
         &self,
-        condition: &Condition<'_, H, H::Term<'t>>,
+        condition: &Condition<'_, H, H::Term<'_>>,
         work: &mut Workspace<H>,
     ) -> Result<Box<[u8]>, Error> {
         match condition {
@@ -254,9 +255,9 @@ impl<H: Host> Table<H> {
         }
     }
 
-    fn key_of_step<'t>(
+    fn key_of_step(
         &self,
-        step: &Step<'_, H::Term<'t>>,
+        step: &Step<'_, H::Term<'_>>,
         work: &mut Workspace<H>,
     ) -> Result<Box<[u8]>, Error> {
         match step {
@@ -272,7 +273,7 @@ impl<H: Host> Table<H> {
         }
     }
 
-    fn boxed_key<'t>(&self, key: H::Term<'t>, work: &mut Workspace<H>) -> Result<Box<[u8]>, Error> {
+    fn boxed_key(&self, key: H::Term<'_>, work: &mut Workspace<H>) -> Result<Box<[u8]>, Error> {
         let work = work.lend();
         self.make_key(key, work)?;
         let boxed = Box::from(&work.key[..]);
@@ -280,9 +281,9 @@ impl<H: Host> Table<H> {
         Ok(boxed)
     }
 
-    fn boxed_key_of_object<'t>(
+    fn boxed_key_of_object(
         &self,
-        object: H::Term<'t>,
+        object: H::Term<'_>,
         work: &mut Workspace<H>,
     ) -> Result<Box<[u8]>, Error> {
         self.check_object(object)?;
@@ -359,9 +360,9 @@ where
 }
 
 /// Returns `true` if a condition holds.
-fn holds_in<'t, H: Host>(
+fn holds_in<H: Host>(
     draft: &Table<H>,
-    condition: &Condition<'_, H, H::Term<'t>>,
+    condition: &Condition<'_, H, H::Term<'_>>,
     work: &mut Workspace<H>,
     guard: &Guard,
 ) -> Result<bool, Error> {
@@ -396,9 +397,9 @@ fn holds_in<'t, H: Host>(
 }
 
 /// Carries out a step on the draft, and reads its result.
-fn carry_out<'t, H: Host, R>(
+fn carry_out<H: Host, R>(
     draft: &Table<H>,
-    step: &Step<'_, H::Term<'t>>,
+    step: &Step<'_, H::Term<'_>>,
     work: &mut Workspace<H>,
     read: &impl Fn(StepResult<'_, H>) -> Result<R, Error>,
 ) -> Result<R, Error> {
@@ -450,8 +451,8 @@ where
 
     fn decide<'b>(&mut self, found: &'b dyn Fn(usize) -> Option<&'b Rec<H>>) -> bool {
         let stop = |index| {
-            // SAFETY: the key of the record is held, so it lives until `release`, which drops what
-            // refers to it.
+            // SAFETY: the key of the record is held, so it lives until `release`, which drops
+            // all references to it.
             let record = unsafe { &*ptr::from_ref(found(index)?) };
             Some((cells::stop(record), false))
         };
