@@ -69,7 +69,7 @@ mod wait;
 pub use pinning::PIECE;
 pub(crate) use pinning::Pinning;
 pub(crate) use run::{put, remove, update, update_alone, update_batch};
-pub use stepwise::{CommitTime, KeyStep, RemovedAt, Stepwise, Trip};
+pub use stepwise::{KeyStep, Stepwise, Trip};
 pub use transaction::Transaction;
 pub(crate) use transaction::transact;
 pub use wait::HeldKeyWait;

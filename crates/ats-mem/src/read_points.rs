@@ -105,14 +105,11 @@ mod tests;
 
 use self::active::Active;
 use self::reclaimer::{Reclaimer, Stack};
-#[cfg(doc)]
-use crate::batch::Stepwise;
-use crate::batch::{CommitTime, RemovedAt};
 use crate::lazy::Lazy;
 use crate::prefetch::{prefetch, prefetch_to_write};
 pub use crate::record::version::When;
 use crate::record::version::{Distance, HEIR, MOVED, Version};
-use crate::record::{self, Old, Record, RecordBox, Release};
+use crate::record::{self, Old, Record, RecordBox, Release, Weight};
 use ats_sync::shim::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use ats_sync::shim::thread;
 use ats_sync::{CachePadded, Guard};
@@ -167,6 +164,29 @@ pub(crate) struct Tick {
 impl Tick {
     pub(crate) fn time(self) -> u64 {
         self.time
+    }
+}
+
+/// The moment at which a held key is removed.
+#[derive(Clone, Copy, Debug)]
+pub enum RemovedAt {
+    /// Now. The store counts the change of weight.
+    Now,
+    /// The commit of its batch, which has counted the change of weight.
+    Commit(CommitTime),
+}
+
+/// The clock at a commit, if queries ran.
+#[derive(Clone, Copy, Debug)]
+pub struct CommitTime(pub(crate) Option<Tick>);
+
+impl RemovedAt {
+    /// Returns the change of weight that the store counts when it takes out a record.
+    pub fn weight_of<R: Release>(self, before: &Record<R>) -> Weight {
+        match self {
+            RemovedAt::Now => Weight::NONE - R::weight(before),
+            RemovedAt::Commit(_) => Weight::NONE,
+        }
     }
 }
 
@@ -466,7 +486,8 @@ impl<R: Release> ReadPoints<R> {
         }
     }
 
-    /// Decides how a held key is removed: see [`Stepwise::remove_held`].
+    /// Decides how a held key is removed: see
+    /// [`remove_held`](crate::batch::Stepwise::remove_held).
     pub(crate) fn remove_held<'g>(
         &self,
         key: &[u8],

@@ -20,7 +20,8 @@
 
 use super::shared_map::{Exchange, SharedMap};
 use crate::reader_groups::ReaderGroupLock;
-use ats_mem::batch::{HeldKeyWait, KeyStep, RemovedAt, Stepwise, Trip};
+use ats_mem::batch::{HeldKeyWait, KeyStep, Stepwise, Trip};
+use ats_mem::read_points::RemovedAt;
 use ats_mem::record::{self, Record, RecordBox, Release, Weight};
 use ats_mem::{Busy, Change, Direction, End, NoSuchKey, Provided, Records, Totals, Walk, WalkFrom};
 use ats_store::successor;

@@ -4,7 +4,8 @@
 
 use super::record_map::{Kept, RecordMap, Taking};
 use crate::reader_groups::ReaderGroupLock;
-use ats_mem::batch::{HeldKeyWait, KeyStep, RemovedAt, Stepwise, Trip};
+use ats_mem::batch::{HeldKeyWait, KeyStep, Stepwise, Trip};
+use ats_mem::read_points::RemovedAt;
 use ats_mem::record::{self, Record, RecordBox, Release, Weight};
 use ats_mem::{
     Beside, Busy, Change, Direction, End, NoSuchKey, Provided, Records, SlotAnswer, Totals, Upkeep,

@@ -1,8 +1,8 @@
 //! A batch in memory: its state and its entries, in one block of the slab.
 
 use super::pinning::{PIECE, Pinning};
-use super::stepwise::{CommitTime, KeyStep, RemovedAt, Stepwise};
-use crate::read_points::{ReadPoints, Tick};
+use super::stepwise::{KeyStep, Stepwise};
+use crate::read_points::{CommitTime, ReadPoints, RemovedAt, Tick};
 use crate::record::entry::{BatchState, Entry, Installed, State};
 use crate::record::{self, Old, Record, RecordBox, Release, Weight};
 use crate::slab;

@@ -2,8 +2,9 @@
 
 use super::block::{Batch, Ending};
 use super::pinning::{PIECE, Pinning};
-use super::stepwise::{KeyStep, RemovedAt, Stepwise, Trip};
+use super::stepwise::{KeyStep, Stepwise, Trip};
 use crate::change::{BatchPlan, Busy, Change};
+use crate::read_points::RemovedAt;
 use crate::record::entry::Installed;
 use crate::record::{self, Record, RecordBox, Release};
 use ats_sync::Guard;

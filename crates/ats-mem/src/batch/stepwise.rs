@@ -1,7 +1,7 @@
 //! Single-key steps by which a store supports batches.
 
 use crate::change::{Busy, Change};
-use crate::read_points::{Query, ReadPoints, Tick};
+use crate::read_points::{Query, ReadPoints, RemovedAt};
 use crate::record::{Record, RecordBox, Release, Weight};
 use ats_sync::Guard;
 
@@ -63,29 +63,6 @@ impl Trip {
     /// Records the visit of a part. Returns `true` if the last part was another one.
     pub fn comes_to(&mut self, part: usize) -> bool {
         self.last.replace(part).is_some_and(|last| last != part)
-    }
-}
-
-/// The moment at which a held key is removed.
-#[derive(Clone, Copy, Debug)]
-pub enum RemovedAt {
-    /// Now. The store counts the change of weight.
-    Now,
-    /// The commit of its batch, which has counted the change of weight.
-    Commit(CommitTime),
-}
-
-/// The clock at a commit, if queries ran.
-#[derive(Clone, Copy, Debug)]
-pub struct CommitTime(pub(crate) Option<Tick>);
-
-impl RemovedAt {
-    /// Returns the change of weight that the store counts when it takes out a record.
-    pub fn weight_of<R: Release>(self, before: &Record<R>) -> Weight {
-        match self {
-            RemovedAt::Now => Weight::NONE - R::weight(before),
-            RemovedAt::Commit(_) => Weight::NONE,
-        }
     }
 }
 

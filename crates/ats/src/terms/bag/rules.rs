@@ -16,9 +16,9 @@ pub(crate) struct Rules {
 /// The fate of the version of a key that a change replaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OldVersion {
-    /// Its nodes may be taken over.
+    /// The old version ends, and its nodes may be taken over.
     Ends,
-    /// It may still be read, by queries of an earlier moment.
+    /// Queries of an earlier moment may still read the old version.
     IsRead,
     /// The change may be undone, so the index of a large bag loses no entry.
     MayComeBack,

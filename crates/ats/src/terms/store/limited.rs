@@ -40,7 +40,6 @@ mod deadlines;
 mod gone;
 mod pieces;
 mod queues;
-mod transaction;
 
 use super::records::{Decide, TableRecords, Visit, Walked};
 use crate::terms::error::Error;
@@ -64,7 +63,6 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError, Weak};
 use std::time::Duration;
-use transaction::DatedTransaction;
 
 /// The number of entries that are handled while `sweeping` is locked.
 const SWEPT_AT_ONCE: usize = 64;
@@ -964,6 +962,37 @@ impl<H: Host, S: TableRecords<H>> ats_store::BatchPlan<Rec<H>, RecordBox<Values<
         let change = self.plan.build(index, Limited::<S, H>::alive(current));
         // A refusal is too late. If the record is larger than the bound, it goes at once.
         self.store.dated(self.keys[index], current, change)
+    }
+}
+
+/// A transaction that does not see expired records, and whose new records get deadlines.
+struct DatedTransaction<'a, 'k, H: Host, S> {
+    store: &'a Limited<S, H>,
+    keys: &'a [&'k [u8]],
+    plan: &'a mut dyn Transaction<Values<H>>,
+    /// `true` if a new record is larger than the bound.
+    is_larger: bool,
+}
+
+impl<H: Host, S: TableRecords<H>> Transaction<Values<H>> for DatedTransaction<'_, '_, H, S> {
+    fn may_change(&self, index: usize) -> bool {
+        self.plan.may_change(index)
+    }
+
+    fn decide<'b>(&mut self, found: &'b dyn Fn(usize) -> Option<&'b Rec<H>>) -> bool {
+        self.plan
+            .decide(&|index| Limited::<S, H>::alive(found(index)))
+    }
+
+    fn change(&mut self, index: usize, found: Option<&Rec<H>>) -> Change<Values<H>> {
+        let change = self.plan.change(index, found);
+        let dated = self.store.dated_within(self.keys[index], found, change);
+        self.is_larger |= dated.is_none();
+        dated.unwrap_or(Change::Abort)
+    }
+
+    fn release(&mut self, has_committed: bool) {
+        self.plan.release(has_committed);
     }
 }
 
