@@ -107,6 +107,7 @@ modules(Config) ->
         ats_take,
         ats_telemetry,
         ats_telemetry_handler,
+        ats_transactions,
         ats_transform,
         ats_try,
         ats_try_beam,
