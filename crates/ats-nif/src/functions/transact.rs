@@ -4,7 +4,7 @@ use super::access::with_writable;
 use super::arguments::{ListTerms, proper_length};
 use super::counters::{Few, counter_op, element_spec, integer, is_list, parse_list};
 use super::merge::{element_and_merge, needs_time};
-use super::object_terms::{is_long, object_list_unlimited};
+use super::object_terms::{has_many, object_list_unlimited};
 use crate::atoms::{KnownAtom, boolean};
 use crate::call::{NifResult, NoReply};
 use crate::env::{Env, VmWord};
@@ -271,12 +271,19 @@ enum Answer<'e> {
     Counters(Few<VmWord<'e>>),
 }
 
-/// Returns the result of a step, if it is not too large for this scheduler.
-fn answer<'e>(env: Env<'e>, result: StepResult<'_, VmHost>) -> Result<Answer<'e>, Error> {
+/// Returns the result of a step, if it is not larger than its share of the words that this
+/// scheduler may copy.
+fn answer<'e>(
+    env: Env<'e>,
+    result: StepResult<'_, VmHost>,
+    share: usize,
+) -> Result<Answer<'e>, Error> {
     Ok(Answer::Term(match result {
         StepResult::Done(done) => boolean(done),
         StepResult::Objects(None) => VmWord::NIL,
-        StepResult::Objects(Some(found)) if is_long(&found) => return Err(Error::TooLarge),
+        StepResult::Objects(Some(found)) if has_many(&found) || found.len_words() > share => {
+            return Err(Error::TooLarge);
+        }
         StepResult::Objects(Some(found)) => object_list_unlimited(env, &found),
         StepResult::Counters(values) => {
             let values = values.iter().map(|value| integer(env, value));
@@ -295,14 +302,19 @@ fn run<'e>(
     tests: &[Test<'e>],
     branches: &[Vec<Change<'e>>; 2],
 ) -> NifResult<'e> {
+    // All parts together may copy as much as one operation elsewhere.
+    let parts = tests.len() + branches.iter().map(Vec::len).sum::<usize>();
+    let share = match scratch::limit() {
+        usize::MAX => usize::MAX,
+        limit => limit / parts.max(1),
+    };
     let accepts: Vec<_> = tests
         .iter()
         .map(|test| {
             move |found: &LookupResult<'_, VmHost>| match test {
-                Test::Match(_, _) if is_long(found) => Err(Error::TooLarge),
+                Test::Match(_, _) if has_many(found) => Err(Error::TooLarge),
                 Test::Match(_, prepared) => scratch::with_select_buffers(|buffers| {
-                    let limit = scratch::limit();
-                    (buffers.runner).accepts(&prepared.query, found, &Caller(env), limit)
+                    (buffers.runner).accepts(&prepared.query, found, &Caller(env), share)
                 }),
                 _ => Ok(true),
             }
@@ -324,8 +336,10 @@ fn run<'e>(
     });
     let not_done = Cell::new(None);
     let done = scratch::with_workspace(|work| {
-        let read = |result: StepResult<'_, VmHost>| answer(env, result);
+        let read = |result: StepResult<'_, VmHost>| answer(env, result, share);
+        work.limit(share);
         let done = (shared.table).transact(&conditions, &then, &otherwise, work, read);
+        work.limit(scratch::limit());
         done.map_err(|failed: NotDone| {
             not_done.set(failed.place);
             failed.error
