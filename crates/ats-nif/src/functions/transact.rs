@@ -17,7 +17,7 @@ use crate::vm_term::VmTerm;
 use crate::{nif, process, sys};
 use ats::terms::{
     Condition, CounterOp, Error, Integer, Locking, LookupResult, Merge, MergedValue, Merging,
-    NotDone, Place, Step, StepResult,
+    NotDone, Place, Step, StepResult, Workspace,
 };
 use std::cell::Cell;
 
@@ -296,6 +296,22 @@ fn answer<'e>(
     }))
 }
 
+/// A workspace with a limit of its own, until this is dropped.
+struct SharedLimit<'w>(&'w mut Workspace<VmHost>);
+
+impl<'w> SharedLimit<'w> {
+    fn new(work: &'w mut Workspace<VmHost>, words: usize) -> Self {
+        work.limit(words);
+        SharedLimit(work)
+    }
+}
+
+impl Drop for SharedLimit<'_> {
+    fn drop(&mut self) {
+        self.0.limit(scratch::limit());
+    }
+}
+
 fn run<'e>(
     env: Env<'e>,
     shared: &Shared,
@@ -337,9 +353,8 @@ fn run<'e>(
     let not_done = Cell::new(None);
     let done = scratch::with_workspace(|work| {
         let read = |result: StepResult<'_, VmHost>| answer(env, result, share);
-        work.limit(share);
-        let done = (shared.table).transact(&conditions, &then, &otherwise, work, read);
-        work.limit(scratch::limit());
+        let work = SharedLimit::new(work, share);
+        let done = (shared.table).transact(&conditions, &then, &otherwise, work.0, read);
         done.map_err(|failed: NotDone| {
             not_done.set(failed.place);
             failed.error
