@@ -28,6 +28,10 @@ fn small(value: &Integer) -> Term {
 }
 
 /// Returns a result as a term.
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "the functions that read results may fail"
+)]
 fn result_term(result: StepResult<'_, TermHost>) -> Result<Term, Error> {
     Ok(match result {
         StepResult::Done(done) => Term::from(i64::from(done)),
