@@ -60,6 +60,9 @@
 //!   read as of the moment at which the [`LookupResult`] is read.
 //! - **A list.** [`insert_many`](Table::insert_many) is one step: every reader sees all of its
 //!   objects or none. A thread that has seen one of them finds all others.
+//! - **A transaction.** [`transact`](Table::transact) tests several keys and changes several keys
+//!   as one step: every reader sees all of its changes or none, and its conditions hold at that
+//!   moment.
 //! - **A failure.** An operation that returns an [`Error`] has changed nothing. A failed change by
 //!   a query keeps the changes that it has made before.
 //! - **A walk or a query.** [`scan`](Table::scan), [`select`](Table::select) and steps with
@@ -84,6 +87,7 @@
 //! | `insert`, `insert_new` | O(1) | O(log n) |
 //! | the same in a bag, besides | O(log k) | O(log k) |
 //! | `insert_many` | O(m log m) | O(m log m + m log n) |
+//! | `transact` of m steps, besides the steps | O(m log m) | O(m log m + m log n) |
 //! | `delete`, `take` | O(1) | O(log n) |
 //! | `delete_object`, for each that goes | O(1 + log k) | O(log n + log k) |
 //! | `update_element`, `update_counter`, `merge` | O(1) and a new object | O(log n) and a new object |
