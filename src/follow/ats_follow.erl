@@ -208,12 +208,12 @@ handle_cast(_, State) -> {noreply, State}.
 
 -spec handle_info({'EXIT', pid(), term()} | term(), #state{}) -> {noreply, #state{}}.
 handle_info({'EXIT', Pid, Reason}, #state{references = References} = State) ->
-    case References of
-        #{Pid := {Ref, Receiver}} when Reason =/= normal ->
-            Receiver ! {ats_changes, Ref, ended, Reason};
-        #{} ->
-            ok
-    end,
+    _ = case References of
+            #{Pid := {Ref, Receiver}} when Reason =/= normal ->
+                Receiver ! {ats_changes, Ref, ended, Reason};
+            #{} ->
+                ok
+        end,
     {noreply, forget(Pid, State)};
 handle_info(_, State) ->
     {noreply, State}.

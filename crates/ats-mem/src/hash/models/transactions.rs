@@ -106,7 +106,7 @@ fn a_transaction_meets_a_split() {
     check_long(move || {
         let table = fill_table(&[goes], 2);
         together(&table, split, move |table| {
-            assert!(replace(table, goes, stays))
+            assert!(replace(table, goes, stays));
         });
         assert_eq!((numbers(&table), table.len()), (vec![stays], 1));
     });

@@ -93,7 +93,7 @@ impl<S, H: Host> Limited<S, H> {
         Ok(())
     }
 
-    /// Removes all records that have expired, if an [`OnGone`] is told of them.
+    /// Removes all records that have expired, if an [`OnGone`](super::OnGone) is told of them.
     pub(crate) fn sweep_if_told(&self) -> Result<(), Error>
     where
         S: TableRecords<H>,
