@@ -13,8 +13,8 @@ defmodule ATS.Table do
       Enum.count(table)                                   #=> 2
       table |> ATS.Table.range(:b, :z) |> Enum.to_list()  #=> [{:pear, 40}]
 
-  Streams of objects read a part of the table at a time, so they need little memory. They are not
-  of one moment: writes meanwhile may be seen or not. `changes/2` goes from moment to moment.
+  Streams of objects read a part of the table at a time, so they need little memory. A stream shows
+  the table as it was when its first part was read. `changes/2` goes from moment to moment.
   """
 
   use GenServer

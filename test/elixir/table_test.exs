@@ -41,6 +41,36 @@ defmodule ATS.TableTest do
     end
   end
 
+  test "a stream shows the table as it was when its first part was read" do
+    for {type, kind} <- [
+          set: :all,
+          set: :select,
+          ordered_set: :all,
+          ordered_set: :select,
+          ordered_set: :range
+        ] do
+      table = Table.new(:t, [type, :public])
+      objects = for n <- 1..1000, do: {n, :old}
+      :ats.insert(table.id, objects)
+
+      stream =
+        case kind do
+          :all -> table
+          :select -> Table.select(table, [{:_, [], [:"$_"]}])
+          :range -> Table.range(table, 1, 1000)
+        end
+
+      seen =
+        Enum.flat_map(stream, fn {n, _} = object ->
+          :ats.insert(table.id, for(m <- 1..1200//100, do: {m, n}))
+          :ats.delete(table.id, rem(n * 7, 1000))
+          [object]
+        end)
+
+      assert Enum.sort(seen) == objects
+    end
+  end
+
   test "changes are a stream of batches" do
     for type <- @types do
       table = Table.new(:t, [type, :public])
