@@ -24,7 +24,7 @@
       | merge | operand | value | default    % of merge/3,4,5
       | object | contended                     % of update/3
       | steps | no_such_part | pattern        % of transact/4
-      | {part, condition | then | else, pos_integer(), cause()}
+      | {part, condition | then | 'else', pos_integer(), cause()}
       | none
       | system_limit
       | source | target | filter | lower | upper | row % of functions of `dats'
@@ -376,7 +376,7 @@ other_messages(transact, _Table, [_Conditions, _Then, _Else], {part, Part, Numbe
     case Part of
         condition -> [Message];
         then -> [none, Message];
-        else -> [none, none, Message]
+        'else' -> [none, none, Message]
     end;
 other_messages(transact, _Table, [_Conditions, _Then, _Else], steps) ->
     [<<"more than 10000 conditions and steps">>];

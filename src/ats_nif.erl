@@ -338,7 +338,7 @@ insert_new(_Table, _Objects, _Lifetime) -> ?NOT_LOADED.
 %% Returns the number of the condition or the step that fails, from 1, and the cause.
 -spec transact(ats:table(), [ats:condition()], Then :: [ats:step()], Else :: [ats:step()]) ->
           {boolean(), Results :: [term()]}
-        | {condition | then | else, Number :: pos_integer(), ats_errors:cause()}.
+        | {condition | then | 'else', Number :: pos_integer(), ats_errors:cause()}.
 transact(_Table, _Conditions, _Then, _Else) -> ?NOT_LOADED.
 
 -spec ttl(ats:table(), term()) -> non_neg_integer() | infinity | undefined.

@@ -47,7 +47,7 @@ random_transaction(T, Type) ->
     Copy = ats:new(copy, [Type, {keypos, KeyPos}]),
     ats:insert(Copy, Before),
     Conditions = some(2, fun() -> random_condition(KeyPos) end),
-    Branches = [some(5, fun() -> random_step(KeyPos) end) || _ <- [then, else]],
+    Branches = [some(5, fun() -> random_step(KeyPos) end) || _ <- [then, 'else']],
     Holds = lists:all(fun(Condition) -> holds(Copy, KeyPos, Condition) end, Conditions),
     Steps = lists:nth(case Holds of true -> 1; false -> 2 end, Branches),
     Expected = try {Holds, [apply(ats, Name, [Copy | Arguments])

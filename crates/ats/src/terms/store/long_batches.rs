@@ -1,16 +1,17 @@
 //! The batches that run beyond one guard. A thread can wait for the end of the running ones.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Time for which no batch begins after a thread was found waiting for running batches. A thread
 /// that still waits then has tried again by the end of this time.
 const LET_PASS: Duration = Duration::from_millis(100);
 
-/// The running long batches of a store.
+/// The running long batches of a store. They have a block of their own, which a store without any
+/// lacks, so that small tables stay small.
 #[derive(Default)]
-pub(super) struct LongBatches(Mutex<Numbers>);
+pub(super) struct LongBatches(OnceLock<Box<Mutex<Numbers>>>);
 
 #[derive(Default)]
 struct Numbers {
@@ -26,7 +27,13 @@ struct Numbers {
 impl LongBatches {
     fn lock(&self) -> MutexGuard<'_, Numbers> {
         // The numbers are valid at every moment, so a panic elsewhere does not spoil them.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        let numbers = self.0.get_or_init(Box::default);
+        numbers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the numbers, if there was a batch, or a thread that waits for one.
+    fn lock_if_any(&self) -> Option<MutexGuard<'_, Numbers>> {
+        self.0.get().map(|_| self.lock())
     }
 
     /// Begins a batch, and returns its number. Returns `None` if the caller must try again later,
@@ -59,18 +66,20 @@ impl LongBatches {
 
     /// Lets batches begin again.
     pub(super) fn open(&self) {
-        let mut numbers = self.lock();
-        (numbers.is_closed, numbers.not_before) = (false, None);
+        if let Some(mut numbers) = self.lock_if_any() {
+            (numbers.is_closed, numbers.not_before) = (false, None);
+        }
     }
 
     /// Returns the number of batches that have begun.
     pub(super) fn begun(&self) -> u64 {
-        self.lock().next
+        self.lock_if_any().map_or(0, |numbers| numbers.next)
     }
 
     /// Returns `true` if all of the first `number` batches have ended.
     pub(super) fn are_done_before(&self, number: u64) -> bool {
-        let numbers = self.lock();
-        numbers.running.first().is_none_or(|first| *first >= number)
+        let is_done =
+            |numbers: &Numbers| numbers.running.first().is_none_or(|first| *first >= number);
+        self.lock_if_any().is_none_or(|numbers| is_done(&numbers))
     }
 }
