@@ -422,8 +422,9 @@ info(Table, Item) ->
 %% @doc Inserts an object or a list of objects, replacing those with an equal key in a `set' or
 %% `ordered_set'; a bag adds them behind those of the key. A list takes effect at one moment: once a
 %% lookup has found one of its objects, later lookups find no older objects of its other keys.
-%% Queries such as {@link tab2list/1} and {@link select/2} see all of it or nothing. A walk by {@link
-%% first/1} and {@link next/2} may find only some objects of a list that is inserted meanwhile.
+%% Queries such as {@link tab2list/1} and {@link select/2} see all of it or nothing. A walk by
+%% {@link first/1} and {@link next/2} may find only some objects of a list that is inserted
+%% meanwhile.
 %%
 %% ```
 %% 1> ats:new(prices, [named_table]).
