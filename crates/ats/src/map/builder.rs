@@ -58,10 +58,10 @@ impl<M> MapBuilder<M> {
 
     /// Sets the most pairs.
     ///
-    /// When an insert brings more, others are removed before it returns: those that were not read,
-    /// or not read for longest, by S3-FIFO (Yang and others, 2023). Writers that are under way at
-    /// the same time may each bring one pair more. `insert_many` inserts all its pairs, and then
-    /// pairs are removed.
+    /// An insert that brings more removes others before it returns: those that were not read, or
+    /// not read for longest, by S3-FIFO (Yang and others, 2023). Writers that are under way at the
+    /// same time may each bring one pair more. `insert_many` inserts all its pairs, and then pairs
+    /// are removed.
     pub fn max_len(mut self, pairs: usize) -> Self {
         self.limits.objects = Some(pairs);
         self

@@ -5,7 +5,7 @@
 
 use super::key::{self, AsKey, Key};
 use super::records::{Records, retry};
-use super::store::{Decide, MapStore, OrderedStore, Owner, Visit};
+use super::store::{BaseStore, Decide, MapStore, OrderedStore, Owner, Visit};
 use super::value::Value;
 use crate::terms::Error;
 use crate::terms::TermHost;
@@ -14,8 +14,8 @@ use crate::terms::store::limited::{Limited, Limits, TimeLeft, milliseconds};
 use crate::terms::store::records::TableRecords;
 use crate::terms::value::{Values, content};
 use ats_mem::{
-    BatchPlan, Busy, CaTree, Change, Direction, End, HashTable, NoSuchKey, ReadPoint, Record,
-    RecordBox, Skipped, Upkeep, Walk, When,
+    BatchPlan, Busy, CaTree, Change, Direction, End, NoSuchKey, ReadPoint, Record, RecordBox,
+    Skipped, Upkeep, Walk, When,
 };
 use ats_store::KeyRange;
 use ats_sync::{Guard, pin};
@@ -28,44 +28,6 @@ type Noted = Values<TermHost>;
 
 /// A store of records with limits, for maps.
 pub(crate) struct LimitedStore<S>(Limited<S, TermHost>);
-
-/// A store of records that get limits.
-pub(crate) trait Within: ats_mem::Records<Noted> + Sized + 'static {
-    /// Returns an empty store.
-    fn empty() -> Self;
-
-    /// Sets the owner.
-    fn set_owner<O: Owner>(&mut self, owner: Weak<O>);
-
-    /// Frees up to about `budget` records. Returns `true` when none is left.
-    fn free_some(&mut self, budget: usize) -> bool;
-}
-
-impl Within for CaTree<Noted> {
-    fn empty() -> Self {
-        CaTree::new()
-    }
-
-    fn set_owner<O: Owner>(&mut self, owner: Weak<O>) {
-        self.on_first_split(owner);
-    }
-
-    fn free_some(&mut self, budget: usize) -> bool {
-        CaTree::free_some(self, budget)
-    }
-}
-
-impl Within for HashTable<Noted> {
-    fn empty() -> Self {
-        HashTable::new()
-    }
-
-    fn set_owner<O: Owner>(&mut self, _owner: Weak<O>) {}
-
-    fn free_some(&mut self, budget: usize) -> bool {
-        HashTable::free_some(self, budget)
-    }
-}
 
 /// Returns the dating of a record that is inserted for a time.
 pub(super) fn dating_for(time: Duration) -> Dating {
@@ -84,7 +46,7 @@ fn found<T>(result: Result<T, Error>) -> T {
     result.expect("records in memory can be read")
 }
 
-impl<S: Within> LimitedStore<S> {
+impl<S: BaseStore<Noted>> LimitedStore<S> {
     /// Returns an empty store.
     pub(crate) fn new(limits: Limits) -> Self {
         LimitedStore(Limited::new(S::empty(), limits, None))
@@ -123,7 +85,7 @@ struct Fitting<'a, S> {
     in_the_way: Option<usize>,
 }
 
-impl<S: Within> ats_store::BatchPlan<Record<Noted>, RecordBox<Noted>> for Fitting<'_, S> {
+impl<S: BaseStore<Noted>> ats_store::BatchPlan<Record<Noted>, RecordBox<Noted>> for Fitting<'_, S> {
     fn decide(&mut self, index: usize, current: Option<&Record<Noted>>) -> Change<Noted> {
         let change = self.plan.decide(index, current);
         let mut is_too_large = false;
@@ -144,7 +106,7 @@ impl<S: Within> ats_store::BatchPlan<Record<Noted>, RecordBox<Noted>> for Fittin
     }
 }
 
-impl<S: Within> MapStore for LimitedStore<S> {
+impl<S: BaseStore<Noted>> MapStore for LimitedStore<S> {
     type Of = Noted;
 
     fn another(&self) -> Self {
@@ -329,7 +291,7 @@ impl OrderedStore for LimitedStore<CaTree<Noted>> {
     }
 }
 
-impl<S: Within, K: Key, V: Value> Records<LimitedStore<S>, K, V> {
+impl<S: BaseStore<Noted>, K: Key, V: Value> Records<LimitedStore<S>, K, V> {
     pub(super) fn time_left(&self, key: &impl AsKey<K>) -> Option<TimeLeft> {
         key::with_bytes(key, |key| {
             let guard = pin();

@@ -142,17 +142,20 @@ pub(crate) trait OrderedStore: MapStore {
     ) -> Skipped<'g, Self::Of>;
 }
 
-/// The functions in which the stores of plain records differ.
-trait PlainStore: Records<Plain> + Sized + 'static {
-    fn another(&self) -> Self;
+/// The functions in which trees and hash tables differ.
+pub(crate) trait BaseStore<R: Release>: Records<R> + Sized + 'static {
+    /// Returns an empty store.
+    fn empty() -> Self;
 
+    /// Sets the owner, who visits the store in the background.
     fn set_owner<O: Owner>(&mut self, owner: Weak<O>);
 
+    /// Frees up to about `budget` records. Returns `true` when none is left.
     fn free_some(&mut self, budget: usize) -> bool;
 }
 
-impl PlainStore for CaTree<Plain> {
-    fn another(&self) -> Self {
+impl<R: Release> BaseStore<R> for CaTree<R> {
+    fn empty() -> Self {
         CaTree::new()
     }
 
@@ -165,8 +168,8 @@ impl PlainStore for CaTree<Plain> {
     }
 }
 
-impl PlainStore for HashTable<Plain> {
-    fn another(&self) -> Self {
+impl<R: Release> BaseStore<R> for HashTable<R> {
+    fn empty() -> Self {
         HashTable::new()
     }
 
@@ -177,15 +180,15 @@ impl PlainStore for HashTable<Plain> {
     }
 }
 
-impl<S: PlainStore> MapStore for S {
+impl<S: BaseStore<Plain>> MapStore for S {
     type Of = Plain;
 
     fn another(&self) -> Self {
-        PlainStore::another(self)
+        S::empty()
     }
 
     fn set_owner<O: Owner>(&mut self, owner: Weak<O>) {
-        PlainStore::set_owner(self, owner);
+        BaseStore::set_owner(self, owner);
     }
 
     #[inline(always)]
@@ -291,7 +294,7 @@ impl<S: PlainStore> MapStore for S {
     }
 
     fn free_some(&mut self, budget: usize) -> bool {
-        PlainStore::free_some(self, budget)
+        BaseStore::free_some(self, budget)
     }
 }
 

@@ -80,7 +80,7 @@ impl<H: Host> Table<H> {
     /// and `true` if they have a time of their own, `false` if it is that of the table.
     ///
     /// # Errors
-    /// Those of [`time_left`](Table::time_left).
+    /// The errors of [`time_left`](Table::time_left).
     pub fn time_left_and_kind(
         &self,
         key: H::Term<'_>,

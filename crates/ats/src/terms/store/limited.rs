@@ -22,9 +22,9 @@
 //! end makes room. An entry of a queue is stale like one of a deadline, and is taken when its turn
 //! comes.
 //!
-//! Who finds that a record has expired, and replaces or removes it, marks it as *told* before that:
-//! its deadline becomes 0. So a record is counted, and told to an [`OnGone`], once, even if the
-//! change is undone.
+//! The thread that finds that a record has expired, and replaces or removes it, marks it as *told*
+//! before that: its deadline becomes 0. So a record is counted, and told to an [`OnGone`], once,
+//! even if the change is undone.
 //!
 //! # Invariants
 //! - LIMITED-1. All records have a note.
