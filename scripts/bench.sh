@@ -13,6 +13,7 @@
 #               build, and WITHOUT_ROCKSDB=1 leaves it out
 #   tables      tables on disk with the workloads of osmos, and beside dets and bitcask
 #   mnesia      transactions of Mnesia on its own tables and on ours
+#   steps       transactions and followers beside a server, messages and Mnesia
 #   scaling     counts what operations cost other cores, and draws it into docs/inside
 #   curves      draws the curves of docs/inside/scaling.md into the folder that the argument names
 #   trace       draws how an ordered_set adapts to contention into docs/inside
@@ -91,6 +92,7 @@ case $what in
         rust scaling
         measure "$target/bench/release/ats-bench-scaling" curves docs/inside "${1:-}/scaling.jsonl"
         ;;
+    steps) erlang ats_bench_steps "" "$@" ;;
     trace) erlang ats_bench_trace "" "$@" ;;
     *) usage ;;
 esac
