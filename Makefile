@@ -52,7 +52,7 @@ check: setup ## Check formatting, lints, documentation, cross references, types
 sanitize: setup ## Run the Rust tests under ThreadSanitizer and AddressSanitizer
 	@./scripts/sanitize.sh
 
-bench: build ## Measure; WHAT=memory latency moments stores maps disk tables mnesia scaling trace
+bench: build ## Measure; WHAT=memory latency moments stores maps disk tables mnesia steps scaling trace
 	@./scripts/bench.sh $(or $(WHAT),memory) $(ARGS)
 
 report: setup ## Measure everything that was not measured yet, and draw one file of HTML; ARGS=--quick
@@ -63,8 +63,8 @@ figures: setup ## Write tables of README and docs, and the picture, from the las
 	@$(REPORT) --figures . $(ARGS)
 	@awk -f bench/pictures/beside_ets.awk bench/results/beside-ets.csv >docs/beside-ets.svg
 
-functions: setup ## Write docs/use/functions.md and functions-on-disk.md, the state of each function
-	@ATS_WRITE_DOCS=1 rebar3 ct --suite test/deep/ats_functions_SUITE,test/deep/ats_disk_functions_SUITE
+functions: setup ## Write docs/use/functions.md, functions-on-disk.md and mistakes.md
+	@ATS_WRITE_DOCS=1 rebar3 ct --suite test/deep/ats_functions_SUITE,test/deep/ats_disk_functions_SUITE,test/contract/ats_mistakes_SUITE
 
 soak: build ## Try for SOAK_SECONDS to break something; WHAT=programs memory moments disk cluster mnesia models
 	@./scripts/soak.sh $(or $(WHAT),programs) $(SOAK_SECONDS)

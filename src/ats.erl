@@ -327,7 +327,7 @@ give_away(Table, Pid, Gift) ->
 %% '''
 -spec setopts(table(), Options :: table_change() | [table_change()]) -> true.
 setopts(Table, Options) ->
-    ?NATIVE(setopts(Table, ats_options:parse_changes(Options), group_leader()),
+    ?NATIVE(setopts(Table, ats_changes:parse(Options), group_leader()),
             [Table, Options]).
 
 %% @doc Gives a table another name. An unnamed table keeps its identifier, which is returned.

@@ -17,7 +17,9 @@
       | badkey | keypos | position             % what is wrong with another argument
       | options | function | range
       | waits_for_itself | key_not_first      % of fetch/3
-      | private | {invalid, Option :: binary()} % of follow/2
+      | private                              % of follow/2
+      | {invalid, Option :: binary()}        % options, with the words about them
+      | {argument, Number :: pos_integer(), Words :: binary()}
       | owner | not_owner | already_exists
       | full_scan
       | backend                                % of new/2
@@ -112,7 +114,7 @@ format_error(_Reason, _StackTrace) ->
 -spec argument_messages(module(), atom(), [term()], cause()) ->
           #{pos_integer() => unicode:chardata()}.
 argument_messages(Facade, Function, Arguments, Cause) ->
-    number_messages(case messages(Function, Arguments, Cause) of
+    number_messages(case plain_messages(Facade, Function, Arguments, Cause) of
                  table_comes_first -> messages(Facade, Function, Arguments, Cause);
                  Messages -> Messages
              end).
@@ -120,66 +122,72 @@ argument_messages(Facade, Function, Arguments, Cause) ->
 -spec number_messages([message()]) -> #{pos_integer() => unicode:chardata()}.
 number_messages(Messages) ->
     Numbered = lists:zip(lists:seq(1, length(Messages)), Messages),
-    maps:from_list([Pair || {_, Message} = Pair <- Numbered, Message =/= none]).
+    maps:from_list([{Number, unicode:characters_to_binary(Message)}
+                    || {Number, Message} <- Numbered, Message =/= none]).
 
 %%--------------------------------------------------------------------------------------------
 %% One list of messages for each function, in the order of its arguments
 %%--------------------------------------------------------------------------------------------
 
 %% Returns messages that need no look at the table in the first argument.
--spec messages(atom(), [term()], cause()) -> [message()] | table_comes_first.
-messages(_Function, _Arguments, Limit) when Limit =:= system_limit; Limit =:= too_long ->
+-spec plain_messages(module(), atom(), [term()], cause()) -> [message()] | table_comes_first.
+plain_messages(_Facade, _Function, _Arguments, Limit)
+  when Limit =:= system_limit; Limit =:= too_long ->
     [];
-messages(new, [Name, Options], Cause) ->
+plain_messages(_Facade, new, [Name, Options], Cause) ->
     new_messages(Name, Options, Cause);
-messages(whereis, [Name], _Cause) ->
+plain_messages(_Facade, _Function, _Arguments, {argument, Number, Text}) ->
+    lists:duplicate(Number - 1, none) ++ [Text];
+plain_messages(_Facade, whereis, [Name], _Cause) ->
     [table_name(Name)];
-messages(_Continue, [{Snapshot, _What, _Continuation}], {snapshot_ended, _Why} = Cause) ->
+plain_messages(_Facade, _Continue, [{Snapshot, _What, _Continuation}],
+               {snapshot_ended, _Why} = Cause) ->
     [table(Snapshot, Cause)];
-messages(Continue, [_Continuation], _Cause)
+plain_messages(_Facade, Continue, [_Continuation], _Cause)
   when Continue =:= select; Continue =:= select_reverse;
        Continue =:= match; Continue =:= match_object ->
     [<<"invalid continuation">>];
-messages(unfollow, [_Ref], _Cause) ->
+plain_messages(_Facade, unfollow, [_Ref], _Cause) ->
     [following()];
-messages(follow_more, [Ref, _Number], _Cause) when not is_reference(Ref) ->
+plain_messages(_Facade, follow_more, [Ref, _Number], _Cause) when not is_reference(Ref) ->
     [following()];
-messages(follow_more, [_Ref, _Number], _Cause) ->
+plain_messages(_Facade, follow_more, [_Ref, _Number], _Cause) ->
     [none, <<"not a positive number, nor true">>];
-messages(match_spec_compile, [_MatchSpec], _Cause) ->
-    [match_spec()];
-messages(match_spec_run, [List, Compiled], _Cause) ->
+plain_messages(_Facade, match_spec_compile, [MatchSpec], _Cause) ->
+    [match_spec(MatchSpec)];
+plain_messages(_Facade, match_spec_run, [List, Compiled], _Cause) ->
     [proper_list(List), compiled_message(Compiled)];
-messages(repair_continuation, [_Continuation, _MatchSpec], range) ->
+plain_messages(_Facade, repair_continuation, [_Continuation, _MatchSpec], range) ->
     [<<"the continuation of a range, which cannot be repaired">>];
-messages(repair_continuation, [_Continuation, _MatchSpec], _Cause) ->
-    [none, match_spec()];
-messages(range_fold, [_Function, _Acc, _Table, _Low, _High | _Options], function) ->
+plain_messages(_Facade, repair_continuation, [_Continuation, MatchSpec], _Cause) ->
+    [none, first_of([match_spec(MatchSpec), <<"not a valid match specification">>])];
+plain_messages(_Facade, range_fold, [_Function, _Acc, _Table, _Low, _High | _Options], function) ->
     [<<"not a function of two arguments">>];
-messages(range_fold, [Function, Acc, Table, Low, High], Cause) ->
-    messages(range_fold, [Function, Acc, Table, Low, High, []], Cause);
-messages(range_fold, [_Function, _Acc, Table, _Low, _High, Options], Cause) ->
-    [none, none, table(Table, Cause), none, none, range_options(any, Options)];
-messages(file2tab, [_File], _Cause) ->
+plain_messages(Facade, range_fold, [Function, Acc, Table, Low, High], Cause) ->
+    plain_messages(Facade, range_fold, [Function, Acc, Table, Low, High, []], Cause);
+plain_messages(Facade, range_fold, [_Function, _Acc, Table, _Low, _High, Options], Cause) ->
+    [none, none, table(Facade, range_fold, Table, Cause), none, none,
+     range_options(any, Options)];
+plain_messages(_Facade, file2tab, [_File], _Cause) ->
     [];
-messages(file2tab, [_File, Options], Cause) ->
+plain_messages(_Facade, file2tab, [_File, Options], Cause) ->
     [none, table(proplists:get_value(table, Options), Cause)];
-messages(_Function, [_Table, _DetsTable], {dets, badarg}) ->
+plain_messages(_Facade, _Function, [_Table, _DetsTable], {dets, badarg}) ->
     [none, <<"not an open Dets table">>];
-messages(Fold, [_Function, _Acc, Table], Cause) when Fold =:= foldl; Fold =:= foldr ->
-    [none, none, table(Table, Cause)];
-messages(update_counter, [_Table, _Key, Operations, Default], Cause)
+plain_messages(Facade, Fold, [_Function, _Acc, Table], Cause) when Fold =:= foldl; Fold =:= foldr ->
+    [none, none, table(Facade, Fold, Table, Cause)];
+plain_messages(_Facade, update_counter, [_Table, _Key, Operations, Default], Cause)
   when not is_tuple(Default), Cause =/= type, Cause =/= id, Cause =/= access ->
     %% `ets' looks at the default object once the table may be written, before all else.
     [none | counter_messages(Operations, tuple(1, Default), none)];
-messages(_Function, [_Table | _Arguments], _Cause) ->
+plain_messages(_Facade, _Function, [_Table | _Arguments], _Cause) ->
     table_comes_first;
-messages(_Function, _Arguments, _Cause) ->
+plain_messages(_Facade, _Function, _Arguments, _Cause) ->
     [].
 
 -spec messages(module(), atom(), [term()], cause()) -> [message()].
 messages(Facade, Function, [Table | Arguments], Cause) ->
-    case table(Table, Cause) of
+    case table(Facade, Function, Table, Cause) of
         none -> [none | other_messages(Function, {Facade, Table}, Arguments, Cause)];
         Message -> [Message | further_messages(Function, Arguments, Cause)]
     end.
@@ -192,15 +200,37 @@ ended(Table, Otherwise) ->
         _ -> Otherwise
     end.
 
+-spec table(module(), atom(), term(), cause()) -> message().
+table(dats, _Function, Table, id) ->
+    ended(Table, [<<"this table of dats is not open">>, ats_hints:other_table(Table)]);
+table(Facade, Function, Table, table_type) ->
+    [table(Table, table_type), needed_type(Function, Facade:info(Table, type))];
+table(_Facade, _Function, Table, Cause) ->
+    table(Table, Cause).
+
+%% The table may be gone by now.
+-spec needed_type(atom(), ats:table_type() | undefined) -> unicode:chardata().
+needed_type(_Function, undefined) ->
+    "";
+needed_type(Function, Type) ->
+    Needed = case lists:member(Function, [range, range_count, range_delete, range_fold, prefix,
+                                          rank, nth, range_nth]) of
+                 true -> "an ordered table";
+                 false -> "a set or an ordered_set"
+             end,
+    io_lib:format(": it is ~ts, and ~ts needs ~ts", [ats_hints:type(Type), Function, Needed]).
+
 -spec table(term(), cause()) -> message().
 table(Table, type) when is_reference(Table) ->
-    <<"not a valid table identifier">>;
-table(_Table, type) ->
-    <<"not an atom or a table identifier">>;
+    [<<"not a valid table identifier">>, ats_hints:other_table(Table)];
+table(Table, type) ->
+    [<<"not an atom or a table identifier">>, ats_hints:other_table(Table)];
 table(Table, id) ->
-    ended(Table, <<"the table identifier does not refer to an existing ATS table">>);
-table(_Table, access) ->
-    <<"the table identifier refers to an ATS table with insufficient access rights">>;
+    ended(Table, [<<"the table identifier does not refer to an existing ATS table">>,
+                  no_table(Table)]);
+table(Table, access) ->
+    [<<"the table identifier refers to an ATS table with insufficient access rights">>,
+     access(Table)];
 table(_Table, private) ->
     <<"the table is private, so no other process can tell its owner of changes">>;
 table(_Table, table_type) ->
@@ -235,6 +265,19 @@ table(_Table, row) ->
 table(_Table, _Cause) ->
     none.
 
+%% Says why there is no table.
+-spec no_table(term()) -> unicode:chardata().
+no_table(Table) when is_reference(Table) -> <<": it was deleted, or its owner has ended">>;
+no_table(Name) -> ats_hints:other_table(Name).
+
+-spec access(term()) -> unicode:chardata().
+access(Table) ->
+    case ats_info:item(protection, Table) of
+        protected -> <<": it is `protected', and another process is its owner">>;
+        private -> <<": it is `private', and another process is its owner">>;
+        _ -> ""
+    end.
+
 -spec backend() -> message().
 backend() ->
     <<"invalid options: `backend' names no store of this build; stores for comparison are in "
@@ -245,9 +288,13 @@ new_messages(Name, Options, Cause) ->
     case [name(Name), proper_list(Options)] of
         [none, none] when Cause =:= already_exists -> [<<"table name already exists">>];
         [none, none] when Cause =:= backend -> [none, backend()];
-        [none, none] -> [none, <<"invalid options">>];
+        [none, none] -> [none, invalid_options(Cause)];
         Messages -> Messages
     end.
+
+-spec invalid_options(cause()) -> message().
+invalid_options({invalid, Text}) -> [<<"invalid options: ">>, Text];
+invalid_options(_Cause) -> <<"invalid options">>.
 
 %% The table is to blame, but some functions can say without it that another argument is wrong
 %% too. They are those of which `ets' says it, so that both explain a call in the same words.
@@ -291,8 +338,8 @@ other_messages(fetch, _Table, [_Key, _Function | _], position) ->
     [<<"the key of an object without a second element">>];
 other_messages(follow, _Table, [_Options], {invalid, Text}) ->
     [Text];
-other_messages(info, _Table, [_Item], _Cause) ->
-    [<<"not a valid info item">>];
+other_messages(info, _Table, [Item], _Cause) ->
+    [[<<"not a valid info item">>, ats_hints:nearest(Item, ats_info:items())]];
 other_messages(Insert, Table, [Objects], _Cause) when Insert =:= insert; Insert =:= insert_new ->
     [objects(keypos(Table), Objects)];
 other_messages(Insert, _Table, [_Objects, Options], options)
@@ -316,11 +363,11 @@ other_messages(_Select, _Table, [_MatchSpec | _], full_scan) ->
     [<<"reads the whole table, which its option full_scan refuses">>];
 other_messages(rename, _Table, [NewName], _Cause) ->
     [first_of([table_name(NewName), <<"table name already exists">>])];
-other_messages(Select, _Table, [_MatchSpec], _Cause)
+other_messages(Select, _Table, [MatchSpec], _Cause)
   when Select =:= select; Select =:= select_reverse; Select =:= select_count;
        Select =:= select_delete; Select =:= select_replace; Select =:= select_take;
        Select =:= explain ->
-    [match_spec()];
+    [first_of([match_spec(MatchSpec), keeps_no_key()])];
 other_messages(Select, _Table, [MatchSpec, Limit], _Cause)
   when Select =:= select; Select =:= select_reverse ->
     [match_spec(MatchSpec), positive(Limit)];
@@ -358,9 +405,11 @@ other_messages(give_away, _Table, [_Pid, _Gift], not_owner) ->
     [<<"the current process is not the owner">>];
 other_messages(give_away, _Table, [Pid, _Gift], _Cause) ->
     [first_of([pid(Pid), <<"the pid refers to a terminated process">>])];
-other_messages(Function, _Table, [_Options], _Cause)
-  when Function =:= setopts; Function =:= table; Function =:= snapshot ->
-    [<<"invalid options">>];
+other_messages(setopts, _Table, [Options], _Cause) ->
+    [[<<"invalid options: ">>, ats_changes:wrong(Options)]];
+other_messages(Function, _Table, [_Options], Cause)
+  when Function =:= table; Function =:= snapshot ->
+    [invalid_options(Cause)];
 other_messages(slot, _Table, [_Number], _Cause) ->
     [<<"out of range">>];
 other_messages(safe_fixtable, _Table, [_Fix], _Cause) ->
@@ -446,8 +495,8 @@ merge_messages(_Merge, _Default, keypos) ->
     [none, none, same_as_keypos()];
 merge_messages(_Merge, Default, default) ->
     [none, none, none, Default];
-merge_messages(_Merge, _Default, _Cause) ->
-    [none, none, <<"not a valid merge">>].
+merge_messages(Merge, _Default, _Cause) ->
+    [none, none, ats_hints:merge(Merge)].
 
 %% Adds the type of value that the merge, or the merge in `{Position, Merge}', needs.
 -spec explain_merge(binary(), term()) -> binary().
@@ -559,16 +608,16 @@ place(_N) -> <<"not an integer">>.
 following() ->
     <<"not a reference of follow/2">>.
 
--spec match_spec() -> message().
-match_spec() ->
-    <<"not a valid match specification">>.
+-spec keeps_no_key() -> message().
+keeps_no_key() ->
+    <<"not a valid match specification: a result is no object with the same key">>.
 
 -spec match_spec(term()) -> message().
 match_spec(MatchSpec) ->
     try ats_nif:is_compiled_ms(MatchSpec) orelse ats_select:compile(MatchSpec) of
         _ -> none
     catch
-        error:_ -> match_spec()
+        error:_ -> ats_hints:match_spec(MatchSpec)
     end.
 
 -spec range_options(any | bounds | no_bounds, term()) -> message().
@@ -578,7 +627,7 @@ range_options(Possible, Options) ->
                   [true, true] -> none;
                   [true, false] when Possible =:= bounds -> <<"invalid options (not only bounds)">>;
                   [true, false] -> <<"invalid options (a prefix has no bounds)">>;
-                  [false, _] -> <<"invalid options">>
+                  [false, _] -> [<<"invalid options: ">>, ats_range:wrong_option(Options)]
               end]).
 
 -spec compiled_message(term()) -> message().
@@ -617,7 +666,7 @@ tuple(_KeyPos, _Other) -> <<"not a tuple">>.
 -spec lifetime(term()) -> message().
 lifetime(#{ttl := _} = Options) when map_size(Options) =:= 1 -> no_time();
 lifetime(Options) when is_map(Options) -> <<"not a map with the key `ttl' alone">>;
-lifetime(_Other) -> <<"not a map">>.
+lifetime(_Other) -> <<"not a map with the key `ttl'; an object is a tuple, {Key, Value}">>.
 
 -spec no_time() -> message().
 no_time() ->

@@ -7,7 +7,7 @@
 %% themselves, because they take longer.
 -module(ats_info).
 
--export([all/1, item/2, counts/1, fixation/2]).
+-export([all/1, item/2, items/0, counts/1, fixation/2]).
 
 -define(ITEMS, [id, decentralized_counters, read_concurrency, write_concurrency, compressed,
                 memory, owner, heir, name, size, node, named_table, type, keypos, protection]).
@@ -33,6 +33,13 @@ all(Id, Information) ->
             %% The table may have been deleted meanwhile.
             undefined
     end.
+
+%% @doc Returns the names of all items.
+-spec items() -> [atom()].
+items() ->
+    ?ITEMS ++ [stats, snapshots, snapshot_of, age, full_scan, backend, ttl, max_objects, max_memory,
+               expired, evicted, hits, misses, binary, fixed, safe_fixed,
+               safe_fixed_monotonic_time].
 
 %% A table that does not exist has every item, also an unknown one: `undefined'.
 -spec item(term(), ats:table()) -> term().

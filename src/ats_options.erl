@@ -1,5 +1,5 @@
 %% @private
-%% @doc Reads the option lists of `ats:new/2' and `ats:setopts/2', and makes tables by them.
+%% @doc Reads the option list of `ats:new/2', and makes tables by it.
 %%
 %% The list of new/2 is read from left to right, exactly as `ets' reads it, with its three
 %% surprises: `set' and `protected' change nothing (`[bag, set]' is a bag), later options of one
@@ -9,7 +9,7 @@
 %% scheduler for `write_concurrency'.
 -module(ats_options).
 
--export([create/2, parse_changes/1, is_ordered/1, lifetime/1, ttl/1]).
+-export([create/2, is_ordered/1, lifetime/1, ttl/1]).
 
 -define(MAX_SMALL_INTEGER, ((1 bsl 59) - 1)).
 %% The longest time after which objects expire, in milliseconds: 34 years.
@@ -59,7 +59,7 @@
 create(Name, Options) when is_atom(Name) ->
     case plain(Options, set, protected, false, Options) of
         {ok, Parsed} -> ats_nif:new(Name, Parsed);
-        error -> erlang:error({ats_error, none})
+        error -> erlang:error({ats_error, {invalid, wrong_option(Options)}})
     end;
 create(_Name, _Options) ->
     erlang:error({ats_error, none}).
@@ -128,7 +128,7 @@ option({full_scan, Wanted}, Read) when Wanted =:= allow; Wanted =:= warn; Wanted
 option({backend, Wanted}, Read) when is_atom(Wanted) ->
     Read#options{backend = Wanted};
 option({owner, Wanted}, Read) ->
-    case owner(Wanted) of
+    case ats_changes:owner(Wanted) of
         error -> error;
         Owner -> Read#options{owner = Owner}
     end;
@@ -166,6 +166,43 @@ option({write_concurrency, Wanted}, Read) ->
     write_concurrency(Wanted, Read);
 option(_Unknown, _Read) ->
     error.
+
+%% Says which option of a list is wrong.
+-spec wrong_option(term()) -> binary().
+wrong_option(Options) ->
+    Flags = [set, ordered_set, bag, duplicate_bag, ordered_bag, ordered_duplicate_bag, public,
+             protected, private, named_table, compressed],
+    Bound = "a positive number or `infinity'",
+    Known = #{keypos => "a position from 1",
+              write_concurrency => "`true', `false' or `auto'",
+              read_concurrency => "a boolean",
+              decentralized_counters => "a boolean",
+              full_scan => "`allow', `warn' or `refuse'",
+              backend => "an atom",
+              snapshot_memory => "a number of bytes or `infinity'",
+              ttl => "`infinity', milliseconds from 1 to 34 years, {idle, Milliseconds} or "
+                     "{spread, Milliseconds, Percent}",
+              max_objects => Bound,
+              max_memory => Bound,
+              evicted => "`none' or a pid of this node"},
+    IsRight = fun(Option) -> option(Option, #options{}) =/= error end,
+    All = lists:foldl(fun maps:merge/2, Known, [ats_changes:known(), maps:from_keys(Flags, flag)]),
+    ats_hints:options(Options, maps:remove(protection, All), IsRight, conflict(Options)).
+
+%% Says which options do not go together.
+-spec conflict(term()) -> string().
+conflict(Options) ->
+    case read(Options, #options{}) of
+        #options{owner = Owner, protection = Protection}
+          when Owner =/= process, Protection =/= public ->
+            "the option `owner' needs the option `public'";
+        #options{evicted = Pid} when is_pid(Pid) ->
+            "the option `evicted' needs one of `ttl', `max_objects' and `max_memory'";
+        #options{} ->
+            "a number of locks needs a hash table";
+        error ->
+            ""
+    end.
 
 -spec write_concurrency(term(), #options{}) -> #options{} | error.
 write_concurrency(false, Read) ->
@@ -256,19 +293,6 @@ decentralized_counters(#options{decentralized_asked = default} = Read) ->
 decentralized_counters(#options{decentralized_asked = Asked}) ->
     Asked.
 
-%% The processes of an application have the same group leader, which lives as long as the
-%% application and nothing else.
--spec owner(term()) -> none | pid() | error.
-owner(none) ->
-    none;
-owner(application) ->
-    case application:get_application() of
-        {ok, _Application} -> group_leader();
-        undefined -> error
-    end;
-owner(_Unknown) ->
-    error.
-
 %% @doc Returns `true' if tables of this type have their keys in the standard order of terms, where
 %% keys are the same if `=='.
 -spec is_ordered(ats:table_type()) -> boolean().
@@ -285,29 +309,3 @@ lifetime(_Unknown) ->
 -spec ttl(term()) -> ats_nif:lifetime().
 ttl(Ttl) when Ttl =:= infinity; Ttl =:= keep; Ttl =:= default; ?IS_TTL(Ttl) -> Ttl;
 ttl(_Unknown) -> erlang:error({ats_error, options}).
-
-%% @doc Reads the options of {@link ats:setopts/2}: one option or a list, none of them twice.
--spec parse_changes(term()) -> ats_nif:changes() | error.
-parse_changes(Options) when is_list(Options) ->
-    changes(Options, {false, undefined, false, false});
-parse_changes(Option) ->
-    parse_changes([Option]).
-
--spec changes(term(), ats_nif:changes()) -> ats_nif:changes() | error.
-changes([{heir, none} | Rest], {false, _, Protection, Owner}) ->
-    changes(Rest, {none, undefined, Protection, Owner});
-changes([{heir, Pid, Data} | Rest], {false, _, Protection, Owner})
-  when is_pid(Pid), node(Pid) =:= node() ->
-    changes(Rest, {Pid, Data, Protection, Owner});
-changes([{protection, Wanted} | Rest], {Heir, Data, false, Owner})
-  when Wanted =:= public; Wanted =:= protected; Wanted =:= private ->
-    changes(Rest, {Heir, Data, Wanted, Owner});
-changes([{owner, Wanted} | Rest], {Heir, Data, Protection, false}) ->
-    case owner(Wanted) of
-        error -> error;
-        Owner -> changes(Rest, {Heir, Data, Protection, Owner})
-    end;
-changes([], Changes) ->
-    Changes;
-changes(_Unknown, _Changes) ->
-    error.

@@ -165,6 +165,8 @@ format(not_owner) ->
 format({unsupported, {ttl, {idle, _}}}) ->
     "objects on disk do not expire because they were not read, since reads write nothing: {ttl, "
     "Milliseconds} counts from the last write";
+format({unsupported, merge}) ->
+    "there is no such merge, see ats:merge/4, or the table is a bag, whose values are not merged";
 format({unsupported, ttl}) ->
     "objects on disk do not expire where a module merges them";
 format({unsupported, Option}) ->

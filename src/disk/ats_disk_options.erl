@@ -10,6 +10,7 @@
 -module(ats_disk_options).
 
 -export([parse/2, parse_made/1, parse_temporary/1, native/1, fits/2, describe/1, check_modules/1]).
+-export([wrong/2, wrong_directory/1]).
 -export([set_shared_memory/1]).
 -export([is_bag/1, of_init/1, native_directory/1, text_of_name/1, repair_hint/1]).
 
@@ -245,6 +246,56 @@ option({version, Version}, Read) when Version =:= default; Version =:= 9 ->
     Read;
 option(_Unknown, _Read) ->
     badarg.
+
+%% @doc Says which argument of parse/2 is wrong, and why.
+-spec wrong(Name :: term(), Options :: term()) -> {1 | 2, binary()}.
+wrong(_Name, Options) when is_list(Options) ->
+    IsRight = fun(Option) -> option(Option, defaults()) =/= badarg end,
+    case read(Options, defaults()) of
+        #{file := default} ->
+            {1, <<"not an atom or a string that names a directory, and there is no option "
+                  "`file'">>};
+        _ ->
+            {2, ats_hints:options(Options, known(), IsRight,
+                                  "min_no_slots is larger than max_no_slots")}
+    end;
+wrong(Name, Option) ->
+    wrong(Name, [Option]).
+
+-spec known() -> ats_hints:known().
+known() ->
+    {Least, Most} = {?BLOCK_SIZES},
+    Milliseconds = "a number of milliseconds or `infinity'",
+    Slots = "a number, which means nothing here",
+    #{file => "the name of a directory",
+      type => "`set', `ordered_set', `bag', `duplicate_bag', `ordered_bag' or "
+              "`ordered_duplicate_bag'",
+      keypos => "a position from 1",
+      access => "`read' or `read_write'",
+      durability => "`sync', `system' or {interval, Milliseconds}",
+      auto_save => Milliseconds,
+      ttl => "`infinity', or milliseconds from 1 to 34 years",
+      block_size => io_lib:format("a number of bytes from ~b to ~b", [Least, Most]),
+      memory => io_lib:format("a number of bytes from ~b", [?LEAST_MEMORY]),
+      continuation_age => Milliseconds,
+      snapshot_memory => "a number of bytes",
+      compressed => "a boolean",
+      max_memory_entries => "a positive number",
+      max_selects => "a positive number",
+      max_merge_jobs => "a positive number",
+      merge => "a merge of ats:merge/4, or {module, Module}",
+      formats => "a pair of formats, each `term' or a module",
+      estimated_no_objects => Slots,
+      min_no_slots => Slots,
+      max_no_slots => Slots,
+      ram_file => "`false'",
+      repair => "a boolean or `force'",
+      version => "`default' or 9"}.
+
+%% @doc Returns the number of the first name that is no name of a directory.
+-spec wrong_directory([term()]) -> pos_integer().
+wrong_directory(Names) ->
+    1 + length(lists:takewhile(fun(Name) -> directory(Name) =/= badarg end, Names)).
 
 %% @doc Reads the options of `dats:init_table/3', each of which may be given once. Returns the
 %% format.

@@ -10,7 +10,7 @@
 
 -include("ats_osmos.hrl").
 
--export([options/1, read/2, write/3, merge/3, select_range/6, select_continue/3]).
+-export([options/1, wrong_option/1, read/2, write/3, merge/3, select_range/6, select_continue/3]).
 
 -export_type([format/0, option/0, bound/0, select/0, goes_on/0]).
 
@@ -50,6 +50,21 @@ options(Options) when is_list(Options) ->
 options(_) ->
     badarg.
 
+%% @doc Says which option of a list is wrong.
+-spec wrong_option(term()) -> binary().
+wrong_option(Options) ->
+    Known = #{directory => "the name of a directory",
+              format => "#osmos_table_format{}, or {Key, Value, BlockSize}",
+              select_timeout_secs => "a number or `infinity'"},
+    IsRight = fun(Option) ->
+                      try is_list(option(Option))
+                      catch
+                          error:function_clause -> false;
+                          throw:_ -> true
+                      end
+              end,
+    ats_hints:options(Options, Known, IsRight, "").
+
 -spec option(option()) -> [dats:option()].
 option({directory, Directory}) ->
     [{file, Directory}];
@@ -63,7 +78,8 @@ option({select_timeout_secs, infinity}) ->
 option({select_timeout_secs, Seconds}) when is_number(Seconds) ->
     [{continuation_age, ceil(1000 * Seconds)}];
 option({Other, _} = Option)
-  when Other =/= format, Other =/= formats, Other =/= type, Other =/= keypos ->
+  when Other =/= format, Other =/= formats, Other =/= type, Other =/= keypos,
+       Other =/= select_timeout_secs ->
     [Option].
 
 -spec key(term()) -> ats_format:given().

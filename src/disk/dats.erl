@@ -138,6 +138,11 @@
 %% The table for a function that changes it; a snapshot is refused.
 -define(CHANGED(Name), (ats_disk_tables:find_table(Name))).
 
+%% Fails, and says why an argument is wrong.
+-define(WRONG(Number, Words, Arguments),
+        erlang:error(badarg, Arguments, ats_errors:options({argument, Number, Words}))).
+-define(NO_DIRECTORY, <<"not the name of a directory">>).
+
 %% Call a native function that reads, or changes, a table whose values a module may have to merge
 %% first; see {@link ats_merge_access}.
 -define(READ(Function, Arguments, Name),
@@ -157,7 +162,7 @@ open_file(Directory) ->
     case ats_disk_options:parse_made(Directory) of
         {ok, Options} -> open_parsed(make_ref(), Options);
         {error, _} = Failed -> Failed;
-        badarg -> erlang:error(badarg, [Directory])
+        badarg -> ?WRONG(1, ?NO_DIRECTORY, [Directory])
     end.
 
 %% @doc Opens a table for the caller, and makes it if it does not exist.
@@ -239,7 +244,9 @@ open_file(Name, Options) ->
     case ats_disk_options:parse(Name, Options) of
         {ok, Parsed} -> open_parsed(Name, Parsed);
         {error, _} = Unsupported -> Unsupported;
-        badarg -> erlang:error(badarg, [Name, Options])
+        badarg ->
+            {Number, Words} = ats_disk_options:wrong(Name, Options),
+            ?WRONG(Number, Words, [Name, Options])
     end.
 
 -spec open_parsed(tab_name(), ats_disk_options:parsed()) -> {ok, tab_name()} | {error, reason()}.
@@ -310,7 +317,7 @@ is_dats_file(Directory) ->
           ok | {ok, Foreign :: [file:filename_all()]} | {error, reason()}.
 destroy(Directory) ->
     case ats_disk_closed:destroy(Directory) of
-        badarg -> erlang:error(badarg, [Directory]);
+        badarg -> ?WRONG(1, ?NO_DIRECTORY, [Directory]);
         Answer -> Answer
     end.
 
@@ -320,7 +327,7 @@ destroy(Directory) ->
 -spec rename_table(From :: file:name_all(), To :: file:name_all()) -> ok | {error, reason()}.
 rename_table(From, To) ->
     case ats_disk_closed:rename(From, To) of
-        badarg -> erlang:error(badarg, [From, To]);
+        badarg -> ?WRONG(ats_disk_options:wrong_directory([From, To]), ?NO_DIRECTORY, [From, To]);
         Answer -> Answer
     end.
 
@@ -346,7 +353,7 @@ rename_table(From, To) ->
 -spec copy_table(From :: file:name_all(), To :: file:name_all()) -> ok | {error, reason()}.
 copy_table(From, To) ->
     case ats_disk_closed:copy(From, To) of
-        badarg -> erlang:error(badarg, [From, To]);
+        badarg -> ?WRONG(ats_disk_options:wrong_directory([From, To]), ?NO_DIRECTORY, [From, To]);
         Answer -> Answer
     end.
 
@@ -1143,7 +1150,7 @@ safe_fixtable(Name, Fix) ->
 slot(Name, I) when is_integer(I), I >= 0 ->
     ?ANSWER(ats_disk_walk:slot(?TABLE(Name), I), Name, [Name, I]);
 slot(Name, I) ->
-    erlang:error(badarg, [Name, I]).
+    ?WRONG(2, <<"not a number from 0">>, [Name, I]).
 
 %%--------------------------------------------------------------------------------------------
 %% Match specifications
@@ -1426,7 +1433,7 @@ name_of(_) -> undefined.
 repair_continuation({Name, What, Continuation} = Given, MatchSpec) ->
     ?ANSWER({Name, What, ats_select:repair(Continuation, MatchSpec)}, Name, [Given, MatchSpec]);
 repair_continuation(Given, MatchSpec) ->
-    erlang:error(badarg, [Given, MatchSpec]).
+    ?WRONG(1, <<"invalid continuation">>, [Given, MatchSpec]).
 
 %% @doc Runs a match specification and reports the cost. See {@link ats:explain/2}.
 %%
@@ -2072,7 +2079,7 @@ bchunk(Name, {Name, bchunk, Position} = Continuation) ->
     ?ANSWER(name_chunk(Name, ats_disk_bchunk:next(?TABLE(Name), Position)),
             Name, [Name, Continuation]);
 bchunk(Name, Other) ->
-    erlang:error(badarg, [Name, Other]).
+    ?WRONG(2, <<"not `start', nor a continuation of this table">>, [Name, Other]).
 
 -spec name_chunk(tab_name(), {ats_disk_bchunk:position(), [binary()]} | '$end_of_table') ->
           {chunk_continuation(), [binary()]} | '$end_of_table'.
@@ -2146,14 +2153,18 @@ is_compatible(Table, Format) ->
 open(Name, Options) ->
     case ats_osmos:options(Options) of
         badarg ->
-            erlang:error(badarg, [Name, Options]);
+            ?WRONG(2, ats_osmos:wrong_option(Options), [Name, Options]);
         {error, _} = Unsupported ->
             Unsupported;
         Known ->
             case ats_disk_options:parse(Name, Known) of
-                {ok, Parsed} -> open_parsed(Name, Parsed);
-                {error, _} = Wrong -> Wrong;
-                badarg -> erlang:error(badarg, [Name, Options])
+                {ok, Parsed} ->
+                    open_parsed(Name, Parsed);
+                {error, _} = Wrong ->
+                    Wrong;
+                badarg ->
+                    {Number, Words} = ats_disk_options:wrong(Name, Known),
+                    ?WRONG(Number, Words, [Name, Options])
             end
     end.
 
@@ -2161,7 +2172,7 @@ open(Name, Options) ->
 -spec read(tab_name(), Key :: term()) -> {ok, Value :: term()} | not_found | {error, reason()}.
 read(Name, Key) ->
     case ?ANSWER(ats_osmos:read(?TABLE(Name), Key), Name, [Name, Key]) of
-        no_pair -> erlang:error(badarg, [Name, Key]);
+        no_pair -> ?WRONG(1, <<"the object of the key is no pair of it and a value">>, [Name, Key]);
         Answer -> Answer
     end.
 

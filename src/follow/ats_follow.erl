@@ -155,7 +155,8 @@ option(max_queue, _) ->
 option(to, _) ->
     invalid("`to' is not a pid");
 option(Unknown, _) ->
-    invalid("there is no option ~tp", [Unknown]).
+    Known = [snapshot, spec, keys, every, active, max_queue, to],
+    invalid("~ts", [ats_hints:unknown_option(Unknown, Known)]).
 
 -spec invalid(string()) -> no_return().
 invalid(Text) -> invalid(Text, []).

@@ -6,7 +6,7 @@
 %% compiled anew.
 -module(ats_range).
 
--export([range/4, chunk/4, prefix/3, count/4, delete/4, fold/6, are_options/2]).
+-export([range/4, chunk/4, prefix/3, count/4, delete/4, fold/6, are_options/2, wrong_option/1]).
 -export([rank/2, nth/2, nth/5, cuts/4, place/2]).
 
 -export_type([option/0, bound/0]).
@@ -159,6 +159,15 @@ are_options(Possible, Options) ->
                              (Possible =:= any orelse is_bound(Option) =:= (Possible =:= bounds))
                  end,
     is_list_of(IsPossible, Options).
+
+%% @doc Says which option of a list is wrong.
+-spec wrong_option(term()) -> binary().
+wrong_option(Options) ->
+    Bound = "`inclusive', `exclusive' or `unbounded'",
+    Known = #{low => Bound, high => Bound, reverse => "a boolean", limit => "a positive number",
+              objects => flag, keys => flag, positions => "a list of positions"},
+    IsRight = fun(Option) -> option(Option, #range{}) =/= wrong end,
+    ats_hints:options(Options, Known, IsRight, "").
 
 -spec is_bound(option()) -> boolean().
 is_bound({low, _}) -> true;

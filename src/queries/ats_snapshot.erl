@@ -36,7 +36,14 @@ max_age([{max_age, infinity} | Options]) -> max_age(Options);
 max_age([{max_age, Ms} | Options]) when is_integer(Ms), Ms > 0, Ms < 1 bsl 59 ->
     _ = max_age(Options),
     Ms;
-max_age(_) -> erlang:error({ats_error, options}).
+max_age(Options) ->
+    IsRight = fun({max_age, infinity}) -> true;
+                 ({max_age, Ms}) -> is_integer(Ms) andalso Ms > 0 andalso Ms < 1 bsl 59;
+                 (_) -> false
+              end,
+    Known = #{max_age => "a positive number of milliseconds or `infinity'"},
+    Text = ats_hints:options(Options, Known, IsRight, ""),
+    erlang:error({ats_error, {invalid, Text}}).
 
 %% @doc Ends a snapshot, also one of a table on disk.
 -spec release(term()) -> true.

@@ -503,7 +503,7 @@ blame(Fun) ->
                 fun(_, Text) ->
                     string:replace(unicode:characters_to_list(Text), "ATS", "ETS", all)
                 end,
-                Module:format_error(Reason, Stack)
+                ats_oracle:without_hints(Module:format_error(Reason, Stack))
             ),
             {Reason, maps:map(fun(_, Text) -> lists:flatten(Text) end, Texts)}
     end.

@@ -105,9 +105,8 @@ introduction() ->
         "and what the\n"
         "table is like afterwards; *exceptions* are class and reason; *texts* are the "
         "explanations of the\n"
-        "arguments that the shell prints. \"More\" says that there are the same texts, and "
-        "others where `ets`\n"
-        "explains nothing.\n\n",
+        "arguments that the shell prints, which begin with the words of `ets`. \"More\" says "
+        "that there are\nalso texts where `ets` explains nothing.\n\n",
         "This page is written by `make functions`, and `make test-deep` fails if it is out of "
         "date.\n\n"
     ].

@@ -227,7 +227,7 @@ words(Call) ->
         error:badarg:Stack ->
             [{dats, _, _, _} | _] = Stack,
             maps:map(fun(_, Text) -> iolist_to_binary(Text) end,
-                     ats_errors:format_error(badarg, Stack))
+                     ats_oracle:without_hints(ats_errors:format_error(badarg, Stack)))
     end.
 
 refusals(Config) ->

@@ -89,7 +89,7 @@ top({Function, Arguments}) ->
         {answer, apply(dats, Function, Arguments)}
     catch
         error:badarg:Stack ->
-            #{} = ats_errors:format_error(badarg, Stack),
+            #{} = ats_oracle:without_hints(ats_errors:format_error(badarg, Stack)),
             [{Module, F, A, _} | _] = Stack,
             {Module, F, A}
     end.
@@ -101,7 +101,7 @@ words(Call) ->
     catch
         error:badarg:Stack ->
             [{dats, _, _, _} | _] = Stack,
-            ats_errors:format_error(badarg, Stack)
+            ats_oracle:without_hints(ats_errors:format_error(badarg, Stack))
     end.
 
 filters(Config) ->

@@ -838,7 +838,7 @@ invalid(_Config) ->
     [?assertEqual({Options, #{2 => Why}}, {Options, Text(follow, [T, Options])})
      || {Options, Why} <-
             [{[], <<"the options are not a map">>},
-             {#{evry => 5}, <<"there is no option evry">>},
+             {#{evry => 5}, <<"there is no option evry; is `every' meant?">>},
              {#{"a" => 5}, <<"there is no option \"a\"">>},
              {#{every => 0}, <<"`every' is not a number of milliseconds from 1 to 49 days">>},
              {#{every => 1 bsl 32},

@@ -149,7 +149,8 @@ text(Call, Number) ->
     try Call() of
         Result -> error({no_error, Result})
     catch error:badarg:Stack ->
-            unicode:characters_to_list(maps:get(Number, ats_errors:format_error(badarg, Stack)))
+            Texts = ats_oracle:without_hints(ats_errors:format_error(badarg, Stack)),
+            unicode:characters_to_list(maps:get(Number, Texts))
     end.
 
 bad_parts(_) ->

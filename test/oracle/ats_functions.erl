@@ -731,6 +731,7 @@ plain(Term, _) -> Term.
 
 %% Returns the explanations of the arguments, as the shell would print them.
 texts(Stack) ->
+    %% Words of `ats' behind those of `ets' are no difference.
     case ats_oracle:blame(Stack) of
         none -> #{};
         Texts -> maps:map(fun(_, Text) -> own_name(Text) end, maps:without([general], Texts))

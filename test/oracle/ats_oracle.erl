@@ -19,7 +19,7 @@
 -module(ats_oracle).
 
 -export([subject/0, run/1, run_strict/1, replay/1, source/1]).
--export([call/3, blame/1, same/2, compare_contents/3, compare_failures/3]).
+-export([call/3, blame/1, without_hints/1, same/2, compare_contents/3, compare_failures/3]).
 
 -export_type([program/0, command/0]).
 
@@ -485,7 +485,7 @@ blame([{M, _, _, Info} | _] = Stack) ->
         ErrorInfo ->
             Formatter = maps:get(module, ErrorInfo, M),
             try
-                Formatter:format_error(badarg, Stack)
+                without_hints(Formatter:format_error(badarg, Stack))
             catch
                 %% Some releases fail to describe some errors of `ets'.
                 error:_ when Formatter =:= erl_stdlib_errors -> none
@@ -493,6 +493,34 @@ blame([{M, _, _, Info} | _] = Stack) ->
     end;
 blame(_) ->
     none.
+
+%% Removes the part of a text of `ats' that `ets' lacks: ats_mistakes_SUITE has the whole texts.
+-spec without_hints(#{term() => unicode:chardata()}) -> #{term() => unicode:chardata()}.
+without_hints(Texts) ->
+    Bases = [
+        "invalid options",
+        "not a valid match specification",
+        "not a valid info item",
+        "not a valid merge",
+        "not a valid table identifier",
+        "not an atom or a table identifier",
+        "the table identifier does not refer to an existing ATS table",
+        "the table identifier refers to an ATS table with insufficient access rights",
+        "the table identifier refers to an ATS table of a type not supported by this operation"
+    ],
+    Shorten = fun(_, Text) ->
+        Hinted = fun(Base) ->
+            lists:any(
+                fun(Mark) -> string:prefix(Text, Base ++ Mark) =/= nomatch end, [": ", "; "]
+            )
+        end,
+        case lists:filter(Hinted, Bases) of
+            [Base] when is_binary(Text) -> list_to_binary(Base);
+            [Base] -> Base;
+            [] -> Text
+        end
+    end,
+    maps:map(Shorten, Texts).
 
 results_differ(F, [Tab | _], Ref, Sub, Run) when ?DIRECTED(F) ->
     case find_table(Tab, Run) of
