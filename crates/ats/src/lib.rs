@@ -28,6 +28,7 @@
 //! | `derive` | `#[derive(Key)]` and `#[derive(Value)]` |
 //! | `disk` | `DiskMap` |
 //! | `serde` | `Serde<T>`, a value of any type that `serde` supports; maps are serialised as maps |
+//! | `uuid`, `chrono` | values of the types `Uuid` and `DateTime<Utc>` |
 //!
 //! # Caches
 //! [`HashMap::builder`] and [`OrderedMap::builder`] build maps whose pairs expire, some time after

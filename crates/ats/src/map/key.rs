@@ -82,6 +82,11 @@ use std::any::type_name;
 /// A manual implementation that breaks these rules gives wrong results. A map decodes the bytes of
 /// a key before it stores them, and refuses bytes that are not decoded to the same key: a map in
 /// memory panics, a `DiskMap` returns an error.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a key of a map",
+    note = "`#[derive(ats::Key)]`, of the feature `derive`, makes keys of structs and enums",
+    note = "for a type of another crate, derive it for a struct that holds the parts"
+)]
 pub trait Key: AsKey<Self> + Sized {
     /// Decodes a key, and advances the reader behind it. Returns `None` if the bytes are not those
     /// of a key.
@@ -124,6 +129,11 @@ pub trait Key: AsKey<Self> + Sized {
 /// assert_eq!(map.get(("oslo", 1)), Some(7));
 /// assert_eq!(map.get(&(String::from("oslo"), 1)), Some(7));
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not stand for a key of type `{K}`",
+    note = "a `{K}` does, a reference to it, and what has the same bytes, as `&str` for `String`",
+    note = "`#[derive(ats::Key)]`, of the feature `derive`, makes keys of structs and enums"
+)]
 pub trait AsKey<K> {
     /// Appends the bytes of the key.
     fn encode(&self, bytes: &mut KeyBytes);

@@ -183,8 +183,8 @@ proptest! {
     #[test]
     fn any_bytes_are_read(bytes in byte_string()) {
         let _ = <Nested>::decode(&mut KeyReader::new(&bytes));
-        let _ = <(char, Duration, usize)>::decode(&mut KeyReader::new(&bytes));
-        let _ = <Vec<Vec<String>>>::decode(&mut KeyReader::new(&bytes));
+        let _ = <(char, Duration, usize) as Key>::decode(&mut KeyReader::new(&bytes));
+        let _ = <Vec<Vec<String>> as Key>::decode(&mut KeyReader::new(&bytes));
     }
 }
 

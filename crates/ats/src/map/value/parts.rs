@@ -1,7 +1,9 @@
 //! Values that consist of other values.
 
 use super::{AsValue, Value, ValueBytes, sum_of_lengths, take_part};
+use std::borrow::Cow;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 const SOME: u8 = 1;
 
@@ -52,7 +54,77 @@ impl<V: Value, const N: usize> Value for [V; N] {
     }
 }
 
-impl<V, W: AsValue<V> + ?Sized> AsValue<Box<V>> for Box<W> {
+macro_rules! pointers {
+    ($($pointer:ident),*) => {$(
+        impl<V, W: AsValue<V> + ?Sized> AsValue<$pointer<V>> for $pointer<W> {
+            fn encode(&self, bytes: &mut ValueBytes) {
+                (**self).encode(bytes);
+            }
+
+            fn is_proven(&self) -> bool {
+                (**self).is_proven()
+            }
+        }
+
+        impl<V: Value> Value for $pointer<V> {
+            const LEN: Option<usize> = V::LEN;
+
+            fn decode(bytes: &[u8]) -> Option<Self> {
+                V::decode(bytes).map($pointer::new)
+            }
+        }
+
+        impl AsValue<$pointer<str>> for $pointer<str> {
+            fn encode(&self, bytes: &mut ValueBytes) {
+                bytes.push(self.as_bytes());
+            }
+
+            fn is_proven(&self) -> bool {
+                true
+            }
+        }
+
+        impl AsValue<$pointer<str>> for str {
+            fn encode(&self, bytes: &mut ValueBytes) {
+                bytes.push(self.as_bytes());
+            }
+
+            fn is_proven(&self) -> bool {
+                true
+            }
+        }
+
+        impl Value for $pointer<str> {
+            fn decode(bytes: &[u8]) -> Option<Self> {
+                std::str::from_utf8(bytes).ok().map($pointer::from)
+            }
+        }
+
+        impl<V: Value> AsValue<$pointer<[V]>> for $pointer<[V]> {
+            fn encode(&self, bytes: &mut ValueBytes) {
+                V::encode_all(self, bytes);
+            }
+
+            fn is_proven(&self) -> bool {
+                AsValue::<Vec<V>>::is_proven(&**self)
+            }
+        }
+
+        impl<V: Value> Value for $pointer<[V]> {
+            fn decode(bytes: &[u8]) -> Option<Self> {
+                V::decode_all(bytes).map($pointer::from)
+            }
+        }
+    )*};
+}
+
+pointers!(Box, Arc);
+
+impl<'a, T, W> AsValue<Cow<'static, T>> for Cow<'a, W>
+where
+    T: ToOwned + ?Sized + 'static,
+    W: ToOwned + AsValue<T::Owned> + ?Sized,
+{
     fn encode(&self, bytes: &mut ValueBytes) {
         (**self).encode(bytes);
     }
@@ -62,11 +134,15 @@ impl<V, W: AsValue<V> + ?Sized> AsValue<Box<V>> for Box<W> {
     }
 }
 
-impl<V: Value> Value for Box<V> {
-    const LEN: Option<usize> = V::LEN;
+impl<T> Value for Cow<'static, T>
+where
+    T: ToOwned + AsValue<T::Owned> + ?Sized,
+    T::Owned: Value,
+{
+    const LEN: Option<usize> = T::Owned::LEN;
 
     fn decode(bytes: &[u8]) -> Option<Self> {
-        V::decode(bytes).map(Box::new)
+        T::Owned::decode(bytes).map(Cow::Owned)
     }
 }
 

@@ -4,8 +4,11 @@ use super::{AsValue, Value, ValueBytes};
 
 /// Encodes values as the bytes of a number.
 macro_rules! by {
-    ($($type:ty, $number:ty, $to:expr, $from:expr;)*) => {$(
+    ($($type:ty, $number:ty, $to:expr, $from:expr
+        $(, { $($of_as_value:tt)* } { $($of_value:tt)* })?;)*) => {$(
         impl AsValue<$type> for $type {
+            $($($of_as_value)*)?
+
             #[inline]
             fn encode(&self, bytes: &mut ValueBytes) {
                 let to: fn($type) -> $number = $to;
@@ -27,6 +30,8 @@ macro_rules! by {
         }
 
         impl Value for $type {
+            $($($of_value)*)?
+
             const LEN: Option<usize> = Some(size_of::<$number>());
 
             #[inline]
@@ -39,7 +44,22 @@ macro_rules! by {
 }
 
 by! {
-    u8, u8, |it| it, Some;
+    u8, u8, |it| it, Some, {
+        fn as_bytes(values: &[u8]) -> Option<&[u8]> {
+            Some(values)
+        }
+    } {
+        fn encode_all<W: AsValue<u8>>(values: &[W], bytes: &mut ValueBytes) {
+            match W::as_bytes(values) {
+                Some(all) => bytes.push(all),
+                None => values.iter().for_each(|value| value.encode(bytes)),
+            }
+        }
+
+        fn decode_all(bytes: &[u8]) -> Option<Vec<u8>> {
+            Some(bytes.to_vec())
+        }
+    };
     u16, u16, |it| it, Some;
     u32, u32, |it| it, Some;
     u64, u64, |it| it, Some;
@@ -77,51 +97,30 @@ impl Value for () {
     }
 }
 
-macro_rules! texts {
-    ($($borrowed:ty, $owned:ty, $to:expr, $from:expr;)*) => {$(
-        impl AsValue<$owned> for $borrowed {
-            #[inline]
-            fn encode(&self, bytes: &mut ValueBytes) {
-                let to: fn(&$borrowed) -> &[u8] = $to;
-                bytes.push(to(self));
-            }
-
-            fn is_proven(&self) -> bool {
-                true
-            }
-        }
-
-        impl AsValue<$owned> for $owned {
-            #[inline]
-            fn encode(&self, bytes: &mut ValueBytes) {
-                bytes.push(self.as_ref());
-            }
-
-            fn is_proven(&self) -> bool {
-                true
-            }
-        }
-
-        impl Value for $owned {
-            fn decode(bytes: &[u8]) -> Option<Self> {
-                let from: fn(Vec<u8>) -> Option<$owned> = $from;
-                from(bytes.to_vec())
-            }
-        }
-    )*};
-}
-
-texts! {
-    str, String, str::as_bytes, |bytes| String::from_utf8(bytes).ok();
-    [u8], Vec<u8>, |bytes| bytes, Some;
-}
-
-impl<const N: usize> AsValue<Vec<u8>> for [u8; N] {
+impl AsValue<String> for str {
+    #[inline]
     fn encode(&self, bytes: &mut ValueBytes) {
-        bytes.push(self);
+        bytes.push(self.as_bytes());
     }
 
     fn is_proven(&self) -> bool {
         true
+    }
+}
+
+impl AsValue<String> for String {
+    #[inline]
+    fn encode(&self, bytes: &mut ValueBytes) {
+        bytes.push(self.as_bytes());
+    }
+
+    fn is_proven(&self) -> bool {
+        true
+    }
+}
+
+impl Value for String {
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        String::from_utf8(bytes.to_vec()).ok()
     }
 }
