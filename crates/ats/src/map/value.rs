@@ -91,8 +91,8 @@ pub trait Value: AsValue<Self> + Sized {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not stand for a value of type `{V}`",
     note = "a `{V}` does, a reference to it, and what has the same bytes, as `&str` for `String`",
-    note = "`#[derive(ats::Value)]`, of the feature `derive`, makes values of structs and enums, and \
-            `ats::Serde`, of the feature `serde`, of whatever `serde` supports"
+    note = "`#[derive(ats::Value)]`, of the feature `derive`, makes values of structs and enums",
+    note = "`ats::Serde`, of the feature `serde`, makes values of whatever `serde` supports"
 )]
 pub trait AsValue<V> {
     /// Appends the bytes of the value.

@@ -63,7 +63,8 @@ proptest! {
         check(Arc::<[String]>::from(texts.clone()));
         check(Box::<[u8]>::from(&bytes.concat()[..]));
         check((Arc::<str>::from(texts.concat()), Box::<str>::from(texts.concat())));
-        check((Cow::<'static, str>::Owned(texts.concat()), Cow::Owned::<'static, [u8]>(bytes.concat())));
+        check(Cow::<'static, str>::Owned(texts.concat()));
+        check(Cow::<'static, [u8]>::Owned(bytes.concat()));
         let whole = Duration::from_secs(seconds.unsigned_abs());
         let epoch = SystemTime::UNIX_EPOCH;
         let begun = if seconds < 0 { epoch - whole } else { epoch + whole };
