@@ -41,7 +41,7 @@
 -export([disk_stage/1, disk_exchange/2, disk_take_all/1]).
 -export([snapshot/2, snapshots/1, snapshot_state/1, release/1, changed_keys/2, differences/4]).
 -export([table_of_snapshot/1, end_when_freed/1]).
--export([hold_disk_snapshot/2, held_disk_snapshots/1, disk_diff/3]).
+-export([hold_disk_snapshot/2, held_disk_snapshots/1, disk_diff/4, disk_is_current/2]).
 -export([disk_destroy/1, disk_rename/2, disk_copy/2, disk_repair/2]).
 
 -nifs([new/2, delete/1, delete/2, delete_object/2, delete_all_objects/1]).
@@ -74,7 +74,7 @@
 -nifs([disk_stage/1, disk_exchange/2, disk_take_all/1]).
 -nifs([snapshot/2, snapshots/1, snapshot_state/1, release/1, changed_keys/2, differences/4]).
 -nifs([table_of_snapshot/1, end_when_freed/1]).
--nifs([hold_disk_snapshot/2, held_disk_snapshots/1, disk_diff/3]).
+-nifs([hold_disk_snapshot/2, held_disk_snapshots/1, disk_diff/4, disk_is_current/2]).
 -nifs([disk_destroy/1, disk_rename/2, disk_copy/2, disk_repair/2]).
 
 %% Only in the build for tests.
@@ -605,10 +605,17 @@ hold_disk_snapshot(_Table, _MaxAge) -> ?NOT_LOADED.
 held_disk_snapshots(_Table) -> ?NOT_LOADED.
 
 %% Returns the objects of some keys that two such snapshots have differently: as the external term
-%% format of a list of pairs of lists.
--spec disk_diff(ats:tid(), ats:tid(), start | (Last :: binary())) ->
-          {more | done, Pairs :: binary(), NewLast :: binary()}.
-disk_diff(_First, _Second, _Last) -> ?NOT_LOADED.
+%% format of a list of pairs of lists. No object of the first expires before a deadline, in
+%% milliseconds since 1970 (0 if that is not known), and none of the second before the least
+%% deadline that all calls return.
+-spec disk_diff(ats:tid(), ats:tid(), start | (Last :: binary()), Deadline :: non_neg_integer()) ->
+          {more | done, Pairs :: binary(), NewLast :: binary(), Deadline :: non_neg_integer()}.
+disk_diff(_First, _Second, _Last, _Deadline) -> ?NOT_LOADED.
+
+%% Returns `true' if the table has the objects of such a snapshot now, none of which expires before
+%% a deadline.
+-spec disk_is_current(ats:tid(), Deadline :: non_neg_integer()) -> boolean().
+disk_is_current(_Snapshot, _Deadline) -> ?NOT_LOADED.
 
 %% Calls a native function of all tables, with the arguments behind the table.
 -spec disk_try(ats:tid(), disk_read() | disk_change(), Arguments :: [term()]) -> tried(term()).

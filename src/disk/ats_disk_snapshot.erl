@@ -5,7 +5,7 @@
 %% otherwise the name of a table does. When it has ended, it still tells why.
 -module(ats_disk_snapshot).
 
--export([make/2, diff/4, failure/2]).
+-export([make/2, diff/4, differences/4, failure/2]).
 
 %% @doc Makes a snapshot of a table, which belongs to the caller.
 -spec make(dats:tab_name(), Options :: term()) -> dats:snapshot().
@@ -48,15 +48,24 @@ explain(Cause, _Name) ->
 diff(First, Second, Function, Acc) ->
     ok = check(First),
     ok = check_second(Second),
-    Objects = case ats_merge_access:is_merged_by_program(First) of
-                  false -> fun(Pair) -> Pair end;
-                  true -> fun(Pair) -> merged(Pair, First, Second) end
-              end,
     {Type, _KeyPos, _Fixed} = ats_nif:disk_kind(First),
     Each = fun(Pair, Before) ->
-                   lists:foldl(Function, Before, ats_snapshot:differences(Type, Objects(Pair)))
+                   lists:foldl(Function, Before, ats_snapshot:differences(Type, Pair))
            end,
     chunks(First, Second, Each, Acc, start).
+
+%% @doc Returns the objects of some keys that two snapshots have differently, and the place at which
+%% to go on. See `ats_nif:disk_diff/4' for the deadline.
+-spec differences(dats:snapshot(), dats:snapshot(), start | binary(), non_neg_integer()) ->
+          {more | done, [{[tuple()], [tuple()]}], Next :: binary(), Deadline :: non_neg_integer()}.
+differences(First, Second, Last, Deadline) ->
+    {Tag, Bytes, Next, NewDeadline} = ats_nif:disk_diff(First, Second, Last, Deadline),
+    Written = terms(Bytes),
+    Pairs = case Written =/= [] andalso ats_merge_access:is_merged_by_program(First) of
+                false -> Written;
+                true -> [merged(Pair, First, Second) || Pair <- Written]
+            end,
+    {Tag, Pairs, Next, NewDeadline}.
 
 -spec check(term()) -> ok.
 check(Snapshot) ->
@@ -72,17 +81,17 @@ check_second(Snapshot) ->
 -spec chunks(dats:snapshot(), dats:snapshot(), fun(({[tuple()], [tuple()]}, Acc) -> Acc), Acc,
              start | binary()) -> Acc.
 chunks(First, Second, Each, Before, Last) ->
-    {Tag, Bytes, Next} = chunk(First, Second, Last),
-    Acc = lists:foldl(Each, Before, terms(Bytes)),
+    {Tag, Pairs, Next, _Deadline} = chunk(First, Second, Last),
+    Acc = lists:foldl(Each, Before, Pairs),
     case Tag of
         done -> Acc;
         more -> chunks(First, Second, Each, Acc, Next)
     end.
 
 -spec chunk(dats:snapshot(), dats:snapshot(), start | binary()) ->
-          {more | done, binary(), binary()}.
+          {more | done, [{[tuple()], [tuple()]}], binary(), non_neg_integer()}.
 chunk(First, Second, Last) ->
-    try ats_nif:disk_diff(First, Second, Last)
+    try differences(First, Second, Last, 0)
     catch
         error:{ats_error, Cause} when Cause =:= id; Cause =:= snapshot_expired ->
             ok = check(First),

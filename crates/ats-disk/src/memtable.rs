@@ -75,6 +75,7 @@
 
 mod cursor;
 mod insertion;
+mod recent;
 mod retention;
 #[cfg(test)]
 mod tests;
@@ -92,6 +93,7 @@ use ats_mem::{CaTree, Change, Provided, Records, Skipped};
 use ats_store::{Direction, KeyRange, MergeOperator};
 use insertion::{Insertion, Outcome};
 use parking_lot::Mutex;
+use recent::RecentKeys;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -128,10 +130,11 @@ pub(crate) enum Lookup {
 pub(crate) struct Memtable {
     tree: CaTree<Versions>,
     range_deletes: RangeDeletes,
-    /// Bytes of the nodes in the lists. Only the holder of the lock changes this number.
+    /// Bytes of the nodes in the lists, and of the log of recent keys. Only the holder of the lock
+    /// changes this number.
     node_bytes: AtomicUsize,
-    /// The lock of writers (MEMTABLE-3).
-    writing: Mutex<()>,
+    /// The lock of writers (MEMTABLE-3), and the keys that they have written last.
+    writing: Mutex<RecentKeys>,
 }
 
 /// The outcome of reading the versions of a key.
@@ -153,7 +156,7 @@ impl Memtable {
             tree: CaTree::new(),
             range_deletes: RangeDeletes::default(),
             node_bytes: AtomicUsize::new(0),
-            writing: Mutex::new(()),
+            writing: Mutex::default(),
         }
     }
 
@@ -167,11 +170,15 @@ impl Memtable {
         retention: &Retention<'_>,
         operator: Option<&dyn MergeOperator>,
     ) -> usize {
-        let _writing = self.writing.lock();
+        let mut writing = self.writing.lock();
         let guard = ats_sync::pin();
         let Write {
             key, value, seq, ..
         } = write;
+        let (added, removed) = writing.note(key, seq, &|| self.bytes());
+        if added != removed {
+            self.account(added, removed);
+        }
         let is_base = |operator| collapse::is_base(operator, key, value).unwrap_or(false);
         let kind = match write.kind {
             Kind::Operand if operator.is_some_and(is_base) => Kind::Put,
@@ -224,7 +231,7 @@ impl Memtable {
         outcome.refusals
     }
 
-    /// Counts the bytes of nodes. For the holder of the lock of writers.
+    /// Counts the bytes of nodes and of the log. For the holder of the lock of writers.
     fn account(&self, added: usize, removed: usize) {
         let before = self.node_bytes.load(Ordering::Relaxed);
         let now = before.wrapping_add(added).wrapping_sub(removed);
@@ -321,6 +328,18 @@ impl Memtable {
     /// Returns the keys of ranges that were deleted after `after` and up to `seq`. O(n log n).
     pub(crate) fn range_deletes_between(&self, after: Seq, seq: Seq) -> RangeSet {
         self.range_deletes.set_between(after, seq)
+    }
+
+    /// Returns the keys within a range that were written after the first number and up to the
+    /// second, in any order, maybe several times; `None` if that was not logged. Keys are logged
+    /// from the first call on, as long as such calls are made, and the writes between two of them
+    /// are few. O(n) for n writes.
+    pub(crate) fn recent_keys(
+        &self,
+        seqs: [Seq; 2],
+        key_range: KeyRange<'_>,
+    ) -> Option<Vec<Vec<u8>>> {
+        self.writing.lock().between(seqs, key_range)
     }
 
     /// Returns the sequence number of the newest version of a key up to `seq`; 0 if there is none.

@@ -5,6 +5,11 @@
 //! read, the keys that were written between the two; files of runs; and, since a range is deleted
 //! without a look at its keys, the records of the earlier snapshot in ranges that were deleted
 //! later. Each of these keys is looked up in both.
+//!
+//! Versions hold disjoint intervals of sequence numbers (VERSION-1). A run that has nothing newer
+//! than the earlier snapshot says what the memtables and runs have said of which it was made, so
+//! all of these are passed. A compaction with newer writes may have removed keys together with
+//! their deletes; these keys are in the parts of its interval that only the earlier snapshot reads.
 
 use super::lending_scan::LendingScan;
 use super::pinned::Pinned;
@@ -16,10 +21,12 @@ use crate::key_bounds::{HalfOpen, KeyBounds};
 use crate::memtable::MemtableCursor;
 use crate::range_deletes::RangeSet;
 use crate::run_file::{Run, RunFile};
-use crate::state::Version;
+use crate::state::{StoredRun, Version};
+use ats_store::lifetime::NEVER_MS;
 use ats_store::{Direction, KeyRange, MayBlock};
-use std::cmp::Ordering;
+use std::iter::Peekable;
 use std::sync::Arc;
+use std::vec;
 
 /// A record that two snapshots have differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,29 +43,64 @@ pub struct Difference<'d> {
 /// the keys.
 ///
 /// Its time is that of reading the writes between the two, and not the records that both have:
-/// files that both read are passed. But a file that was made by a compaction between the two counts
-/// as written, with all of its keys, and so do those that it was made of. Nothing is kept but the
-/// present record.
+/// files that both read are passed. But a file that was made by a compaction of newer writes
+/// between the two counts as written, with all of its keys, and so do those that it was made of.
+/// Of a memtable that both read, the first walk looks at all keys; later ones that follow soon find
+/// what was written in a log. Nothing is kept but the present record, and the keys of such a log.
+/// Where records expire, see [`first_deadline`](Diff::first_deadline).
 pub struct Diff {
     snapshots: [Snapshot; 2],
     cursor: MergeCursor,
     high: Option<Vec<u8>>,
     /// The records of the earlier snapshot that ranges may have deleted.
     deleted: DeletedKeys,
+    /// The keys that were found in logs.
+    recent: Peekable<vec::IntoIter<Vec<u8>>>,
     has_begun: bool,
     key: Vec<u8>,
     values: [Option<Vec<u8>>; 2],
+    /// The index of the later snapshot, and the earliest deadline of its records that were looked
+    /// at, or a time before that.
+    later: usize,
+    first_deadline: u64,
 }
 
 impl Snapshot {
+    /// Returns `true` if the store has the records of this snapshot now. No record of it may expire
+    /// before `first_deadline`; see [`Diff::first_deadline`]. O(1).
+    #[must_use]
+    pub fn is_current(&self, first_deadline: u64) -> bool {
+        let pinned = self.pinned();
+        let state = pinned.state();
+        let has_no_write = pinned.read_point() == state.snapshots.visible();
+        // Asked for after that, so that no deadline has passed before the number was read.
+        let moment = state.moment();
+        has_no_write && (moment == pinned.moment() || moment < first_deadline)
+    }
+
     /// Returns the records that another snapshot of the same store has otherwise; `None` if it is
     /// one of another store. The earlier of the two need not be this one. See [`Diff`].
     ///
     /// # Errors
     /// [`Error::Expired`].
     pub fn diff(&self, other: &Snapshot, keys: impl KeyBounds) -> Result<Option<Diff>, Error> {
+        self.diff_before(other, keys, 0)
+    }
+
+    /// Like [`diff`](Snapshot::diff). No record of the earlier of the two snapshots may expire
+    /// before `first_deadline`, a [result](Diff::first_deadline) of earlier walks.
+    ///
+    /// # Errors
+    /// [`Error::Expired`].
+    pub fn diff_before(
+        &self,
+        other: &Snapshot,
+        keys: impl KeyBounds,
+        first_deadline: u64,
+    ) -> Result<Option<Diff>, Error> {
         if Arc::ptr_eq(self.pinned().state(), other.pinned().state()) {
-            Diff::new(self, other, HalfOpen::new(&keys).as_range()).map(Some)
+            let range = HalfOpen::new(&keys);
+            Diff::new(self, other, range.as_range(), first_deadline).map(Some)
         } else {
             Ok(None)
         }
@@ -66,25 +108,39 @@ impl Snapshot {
 }
 
 impl Diff {
-    fn new(first: &Snapshot, second: &Snapshot, key_range: KeyRange<'_>) -> Result<Self, Error> {
+    fn new(
+        first: &Snapshot,
+        second: &Snapshot,
+        key_range: KeyRange<'_>,
+        first_deadline: u64,
+    ) -> Result<Self, Error> {
         let moment = |snapshot: &Snapshot| {
             let pinned = snapshot.pinned();
             (pinned.read_point(), pinned.moment())
         };
-        let (from, to) = match moment(first).cmp(&moment(second)) {
-            Ordering::Greater => (second, first),
-            _ => (first, second),
-        };
-        let [earlier, later] = [from, to].map(|snapshot| snapshot.pinned().version());
-        let (earlier, later) = (earlier?, later?);
-        let seqs = [from, to].map(|snapshot| snapshot.pinned().read_point());
-        let (sources, mut deleted) = if seqs[0] == seqs[1] || key_range.is_empty() {
-            (Vec::new(), RangeSet::new())
+        let later = usize::from(moment(first) <= moment(second));
+        let (from, to) = if later == 0 {
+            (second, first)
         } else {
-            candidates([&*earlier, &*later], seqs, key_range)?
+            (first, second)
         };
+        let [earlier_version, later_version] =
+            [from, to].map(|snapshot| snapshot.pinned().version());
+        let (earlier_version, later_version) = (earlier_version?, later_version?);
+        let seqs = [from, to].map(|snapshot| snapshot.pinned().read_point());
+        let Candidates {
+            sources,
+            mut deleted,
+            recent,
+        } = if seqs[0] == seqs[1] || key_range.is_empty() {
+            Candidates::default()
+        } else {
+            candidates([&*earlier_version, &*later_version], seqs, key_range)?
+        };
+        let [begin, end] = [from, to].map(|snapshot| snapshot.pinned().moment());
         // Any record of the earlier one may have expired since.
-        if from.pinned().moment() != to.pinned().moment() {
+        let has_expired = begin != end && end >= first_deadline;
+        if has_expired {
             deleted.insert(key_range);
         }
         Ok(Diff {
@@ -92,9 +148,16 @@ impl Diff {
             cursor: MergeCursor::new(sources),
             high: key_range.high.map(<[u8]>::to_vec),
             deleted: DeletedKeys::new(Arc::clone(from.pinned()), &deleted.clip(key_range)),
+            recent: recent.into_iter().peekable(),
             has_begun: false,
             key: key_range.low.unwrap_or_default().to_vec(),
             values: [None, None],
+            later,
+            first_deadline: if has_expired {
+                NEVER_MS
+            } else {
+                first_deadline
+            },
         })
     }
 
@@ -130,36 +193,43 @@ impl Diff {
         let high = self.high.as_deref();
         let written = self.cursor.key();
         let written = written.filter(|key| high.is_none_or(|high| *key < high));
-        let (is_written, is_deleted) = match (written, self.deleted.key()) {
-            (None, None) => return Ok(false),
-            (Some(_), None) => (true, false),
-            (None, Some(_)) => (false, true),
-            (Some(written), Some(deleted)) => match written.cmp(deleted) {
-                Ordering::Less => (true, false),
-                Ordering::Equal => (true, true),
-                Ordering::Greater => (false, true),
-            },
+        let recent = self.recent.peek().map(Vec::as_slice);
+        let candidates = [written, self.deleted.key(), recent];
+        let Some(key) = candidates.into_iter().flatten().min() else {
+            return Ok(false);
         };
-        let key = if is_written {
-            written
-        } else {
-            self.deleted.key()
-        };
+        let is_written = written == Some(key);
         self.key.clear();
-        self.key.extend_from_slice(key.unwrap_or_default());
+        self.key.extend_from_slice(key);
         if is_written {
             self.cursor.step(may_block)?;
         }
-        if is_deleted {
+        if self.deleted.key() == Some(&self.key[..]) {
             self.deleted.step(may_block)?;
         }
-        for (snapshot, value) in self.snapshots.iter().zip(&mut self.values) {
+        while self.recent.next_if(|recent| *recent == self.key).is_some() {}
+        for (index, (snapshot, value)) in self.snapshots.iter().zip(&mut self.values).enumerate() {
             *value = None;
-            snapshot.read(may_block, &self.key, &mut |bytes| {
+            let deadline = snapshot.read_with_deadline(may_block, &self.key, &mut |bytes| {
                 *value = Some(bytes.to_vec());
             })?;
+            if index == self.later {
+                self.first_deadline = self.first_deadline.min(deadline);
+            }
         }
         Ok(true)
+    }
+
+    /// Returns a time in milliseconds since 1970 before which no record of the later snapshot
+    /// expires, of those that were looked at and those that need not be; 0 if that is not known,
+    /// and the greatest time if none expires. For all records it is the least of these times of
+    /// walks over all keys.
+    ///
+    /// A walk over snapshots of which the later one does not reach this time of the earlier one
+    /// looks at the writes between the two only. Otherwise it looks at all records.
+    #[must_use]
+    pub fn first_deadline(&self) -> u64 {
+        self.first_deadline
     }
 
     /// Returns the key that was looked at last.
@@ -185,15 +255,26 @@ impl Diff {
     }
 }
 
-/// Walks over the keys of an earlier version and of a later one that may have a difference, and the
-/// ranges in which all keys of the earlier one may have one.
+/// The keys that may have a difference.
+#[derive(Default)]
+struct Candidates {
+    /// Walks over some of them.
+    sources: Vec<Source>,
+    /// The ranges in which all keys of the earlier version may have one.
+    deleted: RangeSet,
+    /// Others, in ascending order.
+    recent: Vec<Vec<u8>>,
+}
+
+/// Finds the keys of an earlier version and of a later one that may have a difference.
 fn candidates(
     [earlier, later]: [&Version; 2],
-    [from, to]: [Seq; 2],
+    seqs: [Seq; 2],
     key_range: KeyRange<'_>,
-) -> Result<(Vec<Source>, RangeSet), Error> {
+) -> Result<Candidates, Error> {
+    let [from, to] = seqs;
+    let mut found = Candidates::default();
     let mut sources = Vec::new();
-    let mut deleted = RangeSet::new();
     let mut add = |cursor| {
         sources.push(Source {
             cursor,
@@ -201,34 +282,64 @@ fn candidates(
         });
     };
     for memtable in later.memtables() {
-        let cursor = MemtableCursor::new(Arc::clone(memtable), to, true);
-        add(Box::new(cursor.since(from).show_deleted().within(key_range)) as _);
+        match memtable.recent_keys(seqs, key_range) {
+            Some(mut keys) => found.recent.append(&mut keys),
+            None => {
+                let cursor = MemtableCursor::new(Arc::clone(memtable), to, true);
+                add(Box::new(cursor.since(from).show_deleted().within(key_range)) as _);
+            }
+        }
         let ranges = memtable.range_deletes_between(from, to);
-        ranges.iter().for_each(|range| deleted.insert(range));
+        ranges.iter().for_each(|range| found.deleted.insert(range));
     }
-    for memtable in earlier.memtables() {
-        if !later.memtables().any(|other| Arc::ptr_eq(memtable, other)) {
+    found.recent.sort_unstable();
+    // The first number of the intervals of runs that have something new.
+    let mut first_new = None;
+    for run in &later.runs {
+        if run.meta.last_seq <= from {
+            continue;
+        }
+        if let Some(own) = own_files(run, earlier)? {
+            if let Some(ranges) = own.range_deletes() {
+                ranges.iter().for_each(|range| found.deleted.insert(range));
+            }
+            add(Box::new(own.cursor(true, 0)));
+            first_new = Some(run.meta.first_seq);
+        }
+    }
+    let Some(first_new) = first_new else {
+        found.sources = sources;
+        return Ok(found);
+    };
+    let sealed = earlier.sealed.iter();
+    let sealed = sealed.map(|sealed| (&sealed.memtable, sealed.last_seq));
+    for (memtable, last_seq) in [(&earlier.active, Seq::MAX)].into_iter().chain(sealed) {
+        let is_shared = || later.memtables().any(|other| Arc::ptr_eq(memtable, other));
+        if last_seq >= first_new && !is_shared() {
             let cursor = MemtableCursor::new(Arc::clone(memtable), from, true);
             add(Box::new(cursor.show_deleted().within(key_range)));
         }
     }
-    for (version, other) in [(later, earlier), (earlier, later)] {
-        for run in &version.runs {
-            let mut own = run.run.files().to_vec();
-            own.retain(|file| !has_file(other, file));
-            if own.is_empty() {
-                continue;
-            }
-            let own = Arc::new(Run::new(own)?);
-            if std::ptr::eq(version, later)
-                && let Some(ranges) = own.range_deletes()
-            {
-                ranges.iter().for_each(|range| deleted.insert(range));
-            }
+    for run in &earlier.runs {
+        if run.meta.last_seq >= first_new
+            && let Some(own) = own_files(run, later)?
+        {
             add(Box::new(own.cursor(true, 0)));
         }
     }
-    Ok((sources, deleted))
+    found.sources = sources;
+    Ok(found)
+}
+
+/// Returns the files of a run that a version does not read, as a run.
+fn own_files(run: &StoredRun, other: &Version) -> Result<Option<Arc<Run>>, Error> {
+    let mut own = run.run.files().to_vec();
+    own.retain(|file| !has_file(other, file));
+    if own.is_empty() {
+        Ok(None)
+    } else {
+        Ok(Some(Arc::new(Run::new(own)?)))
+    }
 }
 
 /// Returns `true` if a version reads a file.

@@ -4,12 +4,13 @@ use super::lending_scan::LendingScan;
 use super::median::median;
 use super::pinned::Pinned;
 use super::scan::Scan;
-use super::{ReadPoint, get_in};
+use super::{ReadPoint, get_in, get_stored};
 use crate::error::Error;
 use crate::key_bounds::{HalfOpen, KeyBounds};
 use crate::state::State;
 use crate::state::expiry::{Ending, Pin};
-use ats_store::{Direction, KeyRange, MayBlock};
+use ats_store::lifetime::{NEVER_MS, milliseconds};
+use ats_store::{Direction, KeyRange, Lifetime, MayBlock};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -141,6 +142,37 @@ impl Snapshot {
             read_point,
             read,
         )
+    }
+
+    /// Like [`read`](Snapshot::read). Returns the deadline of the record, in milliseconds since
+    /// 1970, or a greater time than that of any deadline.
+    pub(super) fn read_with_deadline(
+        &self,
+        may_block: Option<MayBlock>,
+        key: &[u8],
+        read: &mut dyn FnMut(&[u8]),
+    ) -> Result<u64, Error> {
+        let state = self.pinned.state();
+        if state.lifetimes.is_none() {
+            return self.read(may_block, key, read).map(|_| NEVER_MS);
+        }
+        let version = self.pinned.version()?;
+        let (read_point, moment) = (self.pinned.read_point(), self.pinned.moment());
+        let mut deadline = Ok(NEVER_MS);
+        let read_point = ReadPoint::At(read_point, moment);
+        get_stored(may_block, state, &version, key, read_point, &mut |value| {
+            deadline = state.content(value, moment).map(|content| {
+                let Some(content) = content else {
+                    return NEVER_MS;
+                };
+                read(content);
+                match Lifetime::split(value) {
+                    Some((Lifetime::Until(deadline), _)) => milliseconds(deadline),
+                    _ => NEVER_MS,
+                }
+            });
+        })?;
+        deadline
     }
 
     /// Returns the sum of `weigh` over all values.

@@ -553,12 +553,16 @@ impl Program {
         self.clocked.fs.set_wall_clock(wall);
     }
 
+    /// Checks the differences between neighbours, each walk with the deadline that the last has
+    /// found.
     fn check_diffs(&self) -> Result<(), TestCaseError> {
+        let mut deadline = 0;
         for pair in self.snapshots.windows(2) {
             let [(first, before), (second, after)] = pair else {
                 continue;
             };
-            let mut diff = first.diff(second, ..).expect("made").expect("of one store");
+            let diff = first.diff_before(second, .., deadline);
+            let mut diff = diff.expect("made").expect("of one store");
             let mut found = Vec::new();
             while let Some(next) = diff.next().expect("read") {
                 let [first, second] = [next.first, next.second].map(|v| v.map(<[u8]>::to_vec));
@@ -579,6 +583,11 @@ impl Program {
                 .filter(|(_, before, after)| before != after)
                 .collect();
             prop_assert_eq!(found, expected);
+            deadline = diff.first_deadline();
+        }
+        if let Some((snapshot, records)) = self.snapshots.last() {
+            let is_same = *records == alive(&self.state, self.now);
+            prop_assert!(is_same || !snapshot.is_current(deadline));
         }
         Ok(())
     }

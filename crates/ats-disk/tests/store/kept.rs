@@ -142,6 +142,76 @@ fn differences_are_those_of_all_records() {
     }
 }
 
+/// Moments that follow each other closely: their differences come from logs of recent keys, also
+/// while memtables are written to runs, and runs are compacted.
+#[test]
+fn differences_of_moments_that_follow_each_other_are_those_of_all_records() {
+    for seed in 100..112 {
+        let directory = Directory::new();
+        let store = open(directory.path(), &options());
+        let mut last = store.keep_snapshot(None);
+        let mut older = last.clone();
+        for round in 0..600_u64 {
+            change(&store, seed * 10_000 + round);
+            if !random((seed, round)).is_multiple_of(4) {
+                continue;
+            }
+            let next = store.keep_snapshot(None);
+            for (first, second) in [(&last, &next), (&next, &last), (&older, &next)] {
+                let (low, high) = (Some(&b"key 0100"[..]), Some(&b"key 0200"[..]));
+                for range in [KeyRange::default(), KeyRange { low, high }] {
+                    let found = differences(first, second, range);
+                    assert_eq!(found, expected(first, second, range), "{seed}, {round}");
+                }
+            }
+            assert!(next.is_current(0));
+            assert!(
+                !last.is_current(0) || differences(&last, &next, KeyRange::default()).is_empty()
+            );
+            if round.is_multiple_of(5) {
+                older = last;
+            }
+            last = next;
+        }
+    }
+}
+
+#[test]
+fn few_writes_are_found_without_a_walk_over_a_memtable() {
+    let directory = Directory::new();
+    let store = open(directory.path(), &options());
+    for number in 0..20_000_u32 {
+        store.put(&number.to_be_bytes(), b"old").expect("written");
+    }
+    let mut last = store.keep_snapshot(None);
+    // The first difference begins the log.
+    for number in 0..20_u32 {
+        assert!(last.is_current(0));
+        store.put(&number.to_be_bytes(), b"new").expect("written");
+        assert!(!last.is_current(0));
+        let next = store.keep_snapshot(None);
+        let mut diff = last.diff(&next, ..).expect("a walk").expect("of one store");
+        let mut steps = 0;
+        while diff.step().expect("read") {
+            steps += 1;
+            assert_eq!(diff.key(), number.to_be_bytes());
+        }
+        assert_eq!(steps, 1);
+        assert_eq!(diff.first_deadline(), 0);
+        last = next;
+    }
+    // What was written before the earlier moment is passed, wherever it is now.
+    store.flush().expect("flushed");
+    store.put(b"one", b"1").expect("written");
+    let next = store.keep_snapshot(None);
+    store.compact().expect("compacted");
+    let compacted = store.keep_snapshot(None);
+    let reads = store.info().reads;
+    assert_eq!(differences(&last, &next, KeyRange::default()).len(), 1);
+    assert_eq!(differences(&next, &compacted, KeyRange::default()), []);
+    assert_eq!(store.info().reads - reads, 2);
+}
+
 #[test]
 fn shared_files_are_not_read() {
     let directory = Directory::new();

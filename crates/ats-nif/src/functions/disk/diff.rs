@@ -1,12 +1,12 @@
 //! The difference of two snapshots of a table on disk.
 
 use super::access::{on_dirty_io, open_table_of};
-use crate::atoms::KnownAtom;
+use crate::atoms::{KnownAtom, boolean};
 use crate::call::{NifResult, NoReply};
 use crate::env::Env;
 use crate::etf::VERSION;
 use crate::functions::access::find_readable;
-use crate::handle::Shared;
+use crate::handle::{Shared, SnapshotView};
 use crate::vm_term::VmTerm;
 use crate::{nif, sys};
 use ats::terms::Error;
@@ -25,7 +25,10 @@ const SMALL_TUPLE_EXT: u8 = 104;
 const PAIR: u8 = 2;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
-    vec![nif!("disk_diff", disk_diff, 3)]
+    vec![
+        nif!("disk_diff", disk_diff, 4),
+        nif!("disk_is_current", disk_is_current, 2),
+    ]
 }
 
 /// The objects of a key that one snapshot has and the other does not, in the external term format.
@@ -127,12 +130,16 @@ fn of_store(error: ats_disk::Error) -> NoReply {
     Error::Storage(error.into()).into()
 }
 
-/// `disk_diff(First, Second, start | Last)`: differences between two snapshots after the record
-/// `Last`: `{more | done, Pairs, NewLast}`, where `Pairs` is a list of `{OfFirst, OfSecond}` in the
-/// external term format. Each pair holds all changes of one key: on each side the objects of
-/// records that the other snapshot does not have unchanged.
-fn disk_diff<'e>(env: Env<'e>, [first, second, last]: [VmTerm<'e>; 3]) -> NifResult<'e> {
+/// `disk_diff(First, Second, start | Last, Deadline)`: differences between two snapshots after the
+/// record `Last`: `{more | done, Pairs, NewLast, NewDeadline}`, where `Pairs` is a list of
+/// `{OfFirst, OfSecond}` in the external term format. Each pair holds all changes of one key: on
+/// each side the objects of records that the other snapshot does not have unchanged.
+///
+/// No record of the earlier snapshot expires before `Deadline`, in milliseconds; 0 if that is not
+/// known. None of the later snapshot expires before the least `NewDeadline` of all calls.
+fn disk_diff<'e>(env: Env<'e>, [first, second, last, deadline]: [VmTerm<'e>; 4]) -> NifResult<'e> {
     on_dirty_io()?;
+    let deadline = deadline.as_unsigned().ok_or(KnownAtom::None)?;
     let guard = ats_sync::pin();
     let first = find_readable(env, first, &guard)?.to_arc();
     let second = find_readable(env, second, &guard)?.to_arc();
@@ -151,7 +158,7 @@ fn disk_diff<'e>(env: Env<'e>, [first, second, last]: [VmTerm<'e>; 3]) -> NifRes
         low: Some(&low),
         high: None,
     };
-    let diff = first.diff(&second, range);
+    let diff = first.diff_before(&second, range, deadline);
     let mut diff = diff.map_err(of_store)?.ok_or(KnownAtom::OtherTable)?;
     let mut pairs = Pairs {
         has_bags: opened.description().table_type.is_bag(),
@@ -179,5 +186,22 @@ fn disk_diff<'e>(env: Env<'e>, [first, second, last]: [VmTerm<'e>; 3]) -> NifRes
         last_key.extend_from_slice(diff.key());
     };
     let bytes = pairs.finish();
-    Ok(env.tuple(&[tag.word(), env.binary(&bytes), env.binary(&last_key)]))
+    Ok(env.tuple(&[
+        tag.word(),
+        env.binary(&bytes),
+        env.binary(&last_key),
+        env.uint(diff.first_deadline()),
+    ]))
+}
+
+/// `disk_is_current(Snapshot, Deadline)`: `true` if the table has the objects of the snapshot now.
+/// None of them expires before `Deadline`, as for `disk_diff`. O(1), reads no file.
+fn disk_is_current<'e>(env: Env<'e>, [snapshot, deadline]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+    let deadline = deadline.as_unsigned().ok_or(KnownAtom::None)?;
+    let guard = ats_sync::pin();
+    let shared = find_readable(env, snapshot, &guard)?;
+    let read_point = shared.read_point.as_ref();
+    let snapshot = read_point.and_then(SnapshotView::of_disk);
+    let is_current = snapshot.ok_or(KnownAtom::None)?.is_current(deadline);
+    Ok(boolean(is_current))
 }
