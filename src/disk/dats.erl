@@ -16,7 +16,8 @@
 %% <dt>Traversal</dt><dd>going from key to key, and folds</dd>
 %% <dt>Match specifications</dt><dd>selecting, counting, deleting and replacing objects</dd>
 %% <dt>Ranges</dt><dd>objects between two keys, or at a rank, in ordered types</dd>
-%% <dt>Snapshots</dt><dd>views of one moment, their differences, and copies of an open table</dd>
+%% <dt>Snapshots</dt><dd>views of one moment, their differences, copies of an open table, and
+%% messages about changes</dd>
 %% <dt>Other tables and queries</dt><dd>copies from and to tables of `ets', `ats' and `dets', and
 %% `qlc'</dd>
 %% <dt>Names of dets</dt><dd>functions as `dets' has them, which new programs hardly need.
@@ -68,6 +69,7 @@
 -export([range_delete/4, range_fold/5, range_fold/6, rank/2, nth/2, range_nth/4, range_nth/5]).
 %% Snapshots
 -export([snapshot/1, snapshot/2, release/1, diff/2, diff/4, checkpoint/2, checkpoint/3]).
+-export([follow/1, follow/2, follow_more/2, unfollow/1]).
 %% Other tables and queries
 -export([to_ets/2, to_ets/3, to_ats/2, to_ats/3, from_ets/2, from_ets/3, from_ats/2, from_ats/3]).
 -export([from_dets/2, from_dets/3, table/1, table/2]).
@@ -79,6 +81,7 @@
 
 -export_type([tab_name/0, option/0, durability/0, reason/0, continuation/0]).
 -export_type([chunk_continuation/0, snapshot/0, snapshot_option/0, difference/0]).
+-export_type([follow_ref/0, follow_options/0, follow_change/0]).
 
 -type tab_name() :: term().
 %% The name of an open table; for functions that only read, also a {@type snapshot()}.
@@ -88,6 +91,12 @@
 -type difference() :: {insert, tuple()} | {delete, tuple()}
                     | {change, Old :: tuple(), New :: tuple()}.
 %% A difference of two snapshots.
+-type follow_ref() :: ats:follow_ref().
+%% The reference of the messages of {@link follow/2}.
+-type follow_options() :: ats:follow_options().
+%% The options of {@link follow/2}.
+-type follow_change() :: ats:follow_change().
+%% A difference, or with the option `keys' the key of one.
 -type durability() :: sync | {interval, Milliseconds :: pos_integer()} | system.
 -type option() ::
         {file, Directory :: file:name_all()}
@@ -1755,9 +1764,9 @@ diff(First, Second) ->
 %% bag has all its deletes before its inserts; the order of the objects of a key is no difference.
 %%
 %% Files that both snapshots have are not read. The call takes as long as reading the writes between
-%% the two, besides a look at the keys in memory. A file that a compaction made between the two
-%% counts as written, and so do the files that it has replaced, and objects in ranges that were
-%% deleted as a whole. Some hundred kilobytes of differences are in memory at a time, or those of
+%% the two, besides a look at the keys in memory. A file that a compaction made between the two, of
+%% newer writes, too, counts as written, and so do the files that it has replaced, and objects in
+%% ranges that were deleted as a whole. Some hundred kilobytes of differences are in memory at a time, or those of
 %% one key.
 %%
 %% ```
@@ -1774,6 +1783,81 @@ diff(First, Second) ->
 diff(First, Second, Function, Acc) ->
     ?ANSWER(ats_disk_snapshot:diff(First, Second, Function, Acc),
             First, [First, Second, Function, Acc]).
+
+%% @equiv follow(Name, #{})
+-spec follow(tab_name()) -> {ok, follow_ref()} | {error, reason()}.
+follow(Name) ->
+    ?ANSWER(ats_follow:follow_on_disk(Name, #{}), Name, [Name]).
+
+%% @doc Sends the changes of a table to the caller, from now on. Returns the reference `Ref' of the
+%% messages.
+%%
+%% The messages, the options and their meaning are those of {@link ats:follow/2}. The last message,
+%% `{ats_changes, Ref, ended, Why}', has other reasons here: `closed', if the table was closed, also
+%% if another one of the name has been opened since; `{error, reason()}', if the table could not be
+%% read; `stopped', if the application `ats' was; or the reason with which the process that sends
+%% the messages was killed. The receiver need not have opened the table, and to follow it does not
+%% keep it open.
+%%
+%% Writes are told as soon as others see them, which may be before they are on disk. `lost' is told
+%% if the snapshot of the last moment has ended by the option `snapshot_memory' of the table.
+%%
+%% A table in which nothing is written costs some microseconds each time. If something was, the time
+%% is that of looking the changed keys up, also in a table of any size. It is longer for a moment
+%% after which memory was written to a file, or files with newer writes were compacted: then keys
+%% of that memory, or of these files, are looked up, too. The same holds for the first batch, and if
+%% the keys that were written between two moments take more than the 16th part of the table's memory
+%% for new writes, or more than 1 MiB. In a table with the option `ttl' the whole table is read for
+%% each batch before which an object may have expired, in slices.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    dats:insert(prices, {apple, 3}),
+%%    {ok, Ref} = dats:follow(prices, #{snapshot => true, every => 10}),
+%%    receive {ats_changes, Ref, 1, First} -> First end.
+%% [{insert,{apple,3}}]
+%% 2> dats:insert(prices, {apple, 5}),
+%%    receive {ats_changes, Ref, 2, Second} -> Second end.
+%% [{change,{apple,3},{apple,5}}]
+%% 3> dats:unfollow(Ref).
+%% ok
+%% '''
+-spec follow(tab_name(), follow_options()) -> {ok, follow_ref()} | {error, reason()}.
+follow(Name, Options) ->
+    ?ANSWER(ats_follow:follow_on_disk(Name, Options), Name, [Name, Options]).
+
+%% @doc Lets `N' more batches be sent, besides those that are still allowed, or all with `true'. See
+%% the option `active' of {@link ats:follow/2}. Returns `false' if the messages have ended.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    {ok, Ref} = dats:follow(prices, #{active => 1, every => 10}),
+%%    dats:follow_more(Ref, 10).
+%% true
+%% 2> dats:unfollow(Ref),
+%%    dats:follow_more(Ref, true).
+%% false
+%% '''
+-spec follow_more(follow_ref(), true | (N :: pos_integer())) -> boolean().
+follow_more(Ref, N) ->
+    ?ANSWER(ats_follow:more(Ref, N), Ref, [Ref, N]).
+
+%% @doc Ends the messages of {@link follow/2}, and removes those that the caller has not received.
+%% When the call returns, no more are sent, and the snapshot has ended. Does nothing if the messages
+%% have ended before. This is {@link ats:unfollow/1} with the answer of this module; each takes the
+%% references of both.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),
+%%    {ok, Ref} = dats:follow(prices),
+%%    dats:unfollow(Ref).
+%% ok
+%% 2> maps:get(number, dats:info(prices, snapshots)).
+%% 0
+%% '''
+-spec unfollow(follow_ref()) -> ok.
+unfollow(Ref) ->
+    ?DONE(ats_follow:unfollow(Ref), Ref, [Ref]).
 
 %% @equiv checkpoint(Name, To, [])
 -spec checkpoint(tab_name(), To :: file:name_all()) -> ok | {error, reason()}.

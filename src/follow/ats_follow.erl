@@ -1,5 +1,6 @@
 %% @private
-%% @doc Programs that follow tables in memory: {@link ats:follow/2} and the functions beside it.
+%% @doc Programs that follow tables: {@link ats:follow/2}, {@link dats:follow/2}, and the functions
+%% beside them.
 %%
 %% Each program that follows a table has a process of its own, an {@link ats_follower}, which reads
 %% the table and sends the changes. This server starts these processes, finds them by the references
@@ -8,7 +9,7 @@
 
 -behaviour(gen_server).
 
--export([follow/2, unfollow/1, more/2]).
+-export([follow/2, follow_on_disk/2, unfollow/1, more/2]).
 -export([start_link/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
@@ -43,21 +44,26 @@
 %% Functions of programs
 %%--------------------------------------------------------------------------------------------
 
-%% @doc Begins to send the changes of a table.
+%% @doc Begins to send the changes of a table in memory.
 -spec follow(ats:table(), term()) -> {ok, ref()}.
 follow(Table, Options) ->
-    case ats_info:item(id, Table) of
-        undefined ->
-            erlang:error({ats_error, id});
-        Id ->
-            Defaults = #{snapshot => false, spec => all, keys => false, every => ?EVERY,
-                         active => true, max_queue => ?MAX_QUEUE, to => self()},
-            Parsed = maps:merge(Defaults, parse(Options)),
-            case start({follow, Id, Parsed}) of
-                {ok, Ref} -> {ok, Ref};
-                {error, access} -> erlang:error({ats_error, access(Id)});
-                {error, Cause} -> erlang:error({ats_error, Cause})
-            end
+    follow(ats_follow_memory, Table, Options).
+
+%% @doc Begins to send the changes of a table on disk.
+-spec follow_on_disk(dats:tab_name(), term()) -> {ok, ref()}.
+follow_on_disk(Name, Options) ->
+    follow(ats_follow_disk, Name, Options).
+
+-spec follow(module(), ats:table() | dats:tab_name(), term()) -> {ok, ref()}.
+follow(Kind, Table, Options) ->
+    Id = Kind:find(Table),
+    Defaults = #{snapshot => false, spec => all, keys => false, every => ?EVERY,
+                 active => true, max_queue => ?MAX_QUEUE, to => self()},
+    Parsed = maps:merge(Defaults, parse(Options)),
+    case start({follow, Kind, Id, Parsed}) of
+        {ok, Ref} -> {ok, Ref};
+        {error, access} -> erlang:error({ats_error, access(Id)});
+        {error, Cause} -> erlang:error({ats_error, Cause})
     end.
 
 %% Asks the server for a process. Another process may be starting the application, or a supervisor
@@ -179,14 +185,14 @@ init([]) ->
     process_flag(trap_exit, true),
     {ok, #state{}}.
 
--spec handle_call({follow, ats:tid(), map()} | {unfollow, ref()}
+-spec handle_call({follow, module(), ats:tid(), map()} | {unfollow, ref()}
                   | {more, ref(), true | pos_integer()}, gen_server:from(), #state{}) ->
           {reply, term(), #state{}} | {noreply, #state{}}.
-handle_call({follow, Table, #{to := Receiver} = Options}, From, State) ->
+handle_call({follow, Kind, Table, #{to := Receiver} = Options}, From, State) ->
     #state{references = References, pids = Pids} = State,
     Ref = make_ref(),
     %% The process answers the caller when the first moment of the table is there.
-    Pid = ats_follower:start_link(Ref, From, Table, Options),
+    Pid = ats_follower:start_link(Ref, From, Kind, Table, Options),
     {noreply, State#state{references = References#{Pid => {Ref, Receiver}},
                           pids = Pids#{Ref => Pid}}};
 handle_call({unfollow, Ref}, _From, State) ->

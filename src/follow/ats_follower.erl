@@ -1,5 +1,5 @@
 %% @private
-%% @doc A process that follows a table in memory for a program, the receiver.
+%% @doc A process that follows a table for a program, the receiver.
 %%
 %% The process holds a snapshot of the last moment that the receiver was told of. From time to time
 %% it makes another one, sends the differences of the two, and releases the older. A receiver that
@@ -8,17 +8,32 @@
 %% Two facts hold. All changes that were sent, applied in order to the table of the first moment, or
 %% to an empty one, make the table of `last', except after a part or `lost'. And this process alone
 %% sends messages until it ends, so a program that has seen its end has all of them.
+%%
+%% A module for each kind of tables makes the moments and finds their differences. Those of a moment
+%% and the next one also tell the module something about the next one, which it gets back with it.
 -module(ats_follower).
 
--export([start_link/4, init/5, follow/1]).
+-export([start_link/5, init/6, follow/1]).
+
+-callback begin_moment(ats:tid()) -> ats:snapshot().
+-callback kind(Moment :: ats:snapshot()) -> {ats:table_type(), KeyPos :: pos_integer()}.
+-callback is_current(Moment :: ats:snapshot(), Known :: term()) -> boolean().
+-callback changed(Last :: ats:snapshot(), Now :: ats:snapshot(), OfLast :: term()) ->
+    Place :: term().
+-callback differences(Last :: ats:snapshot(), Now :: ats:snapshot(), Place :: term()) ->
+    {[{Old :: [tuple()], New :: [tuple()]}], {more, Next :: term()} | {done, OfNow :: term()}}.
+-callback unreadable(ats:tid()) -> none | (Why :: term()).
+-callback refusal(ats_errors:cause(), ats:tid()) -> none | {ended, Why :: term()}.
 
 -record(follower, {
     ref :: ats_follow:ref(),
     parent :: pid(),
     receiver :: pid(),
     monitor :: reference(),
+    kind :: module(),
     table :: ats:tid(),
     type :: ats:table_type(),
+    key_pos :: pos_integer(),
     %% The objects that the receiver wants.
     spec :: all | ats:compiled_match_spec(),
     keys :: boolean(),
@@ -31,7 +46,9 @@
     %% The number of the last batch.
     seq = 0 :: non_neg_integer(),
     %% The moment that the receiver was told of last; `none' before the objects are told.
-    last :: none | ats:snapshot()
+    last :: none | ats:snapshot(),
+    %% What the module of the kind knows about it.
+    known = none :: term()
 }).
 
 %% A batch that is being sent.
@@ -49,22 +66,25 @@
 -define(REMOTE_MS, 5000).
 
 %% @doc Starts a process, which answers a call with the reference, or the cause why it cannot.
--spec start_link(ats_follow:ref(), gen_server:from(), ats:tid(), map()) -> pid().
-start_link(Ref, From, Table, Options) ->
-    proc_lib:spawn_link(?MODULE, init, [self(), Ref, From, Table, Options]).
+-spec start_link(ats_follow:ref(), gen_server:from(), module(), ats:tid(), map()) -> pid().
+start_link(Ref, From, Kind, Table, Options) ->
+    proc_lib:spawn_link(?MODULE, init, [self(), Ref, From, Kind, Table, Options]).
 
--spec init(pid(), ats_follow:ref(), gen_server:from(), ats:tid(), map()) -> no_return().
-init(Parent, Ref, From, Table, Options) ->
+-spec init(pid(), ats_follow:ref(), gen_server:from(), module(), ats:tid(), map()) -> no_return().
+init(Parent, Ref, From, Kind, Table, Options) ->
     _ = process_flag(trap_exit, true),
     #{to := Receiver, spec := Spec, keys := Keys, every := Every, active := Active,
       max_queue := MaxQueue, snapshot := IsWithSnapshot} = Options,
     Monitor = erlang:monitor(process, Receiver),
-    try ats_snapshot:make(Table, []) of
-        First ->
+    try
+        First = Kind:begin_moment(Table),
+        {First, Kind:kind(First)}
+    of
+        {First, {Type, KeyPos}} ->
             Follower = #follower{ref = Ref, parent = Parent, receiver = Receiver,
-                                 monitor = Monitor, table = Table,
-                                 type = ats_info:item(type, First), spec = Spec, keys = Keys,
-                                 every = Every, max_queue = MaxQueue, active = Active,
+                                 monitor = Monitor, kind = Kind, table = Table, type = Type,
+                                 key_pos = KeyPos, spec = Spec, keys = Keys, every = Every,
+                                 max_queue = MaxQueue, active = Active,
                                  snapshot = IsWithSnapshot, last = First},
             gen_server:reply(From, {ok, Ref}),
             case IsWithSnapshot of
@@ -155,35 +175,56 @@ ended(Why, Follower) ->
 
 %% Looks at a table of which nothing can be told now.
 -spec look(#follower{}) -> #follower{}.
-look(#follower{table = Table} = Follower) ->
-    case ats_info:item(protection, Table) of
-        undefined -> ended(deleted, Follower);
-        private -> ended(private, Follower);
-        _ -> Follower
+look(#follower{kind = Kind, table = Table} = Follower) ->
+    case Kind:unreadable(Table) of
+        none -> Follower;
+        Why -> ended(Why, Follower)
     end.
 
 %% Makes a snapshot of the present.
 -spec moment(#follower{}) -> ats:snapshot().
-moment(#follower{table = Table} = Follower) ->
-    try ats_snapshot:make(Table, [])
+moment(#follower{kind = Kind, table = Table} = Follower) ->
+    try Kind:begin_moment(Table)
     catch
-        error:{ats_error, id} -> ended(deleted, Follower);
-        error:{ats_error, access} -> ended(private, Follower)
+        error:{ats_error, Cause} = Reason:Stack -> refused(Cause, Reason, Stack, Follower)
+    end.
+
+%% Ends because the table cannot be read, or fails.
+-spec refused(ats_errors:cause(), term(), list(), #follower{}) -> no_return().
+refused(Cause, Reason, Stack, #follower{kind = Kind, table = Table} = Follower) ->
+    case Kind:refusal(Cause, Table) of
+        {ended, Why} -> ended(Why, Follower);
+        none -> erlang:raise(error, Reason, Stack)
     end.
 
 %% Tells all that is new.
 -spec tell(#follower{}) -> #follower{}.
-tell(#follower{last = Last} = Before) ->
-    Now = moment(Before),
+tell(#follower{last = Last} = Follower) ->
+    case Last =/= none andalso is_current(Follower) of
+        true -> Follower;
+        false -> tell(moment(Follower), Follower)
+    end.
+
+%% Nothing is known of a moment that has ended.
+-spec is_current(#follower{}) -> boolean().
+is_current(#follower{kind = Kind, last = Last, known = Known} = Follower) ->
+    try Kind:is_current(Last, Known)
+    catch
+        error:{ats_error, Cause} = Reason:Stack ->
+            not is_ended(Last) andalso refused(Cause, Reason, Stack, Follower)
+    end.
+
+-spec tell(ats:snapshot(), #follower{}) -> #follower{}.
+tell(Now, #follower{last = Last} = Before) ->
     try
         case Last of
-            none -> objects(Now, Before);
+            none -> {objects(Now, Before), none};
             _ -> differences(Last, Now, Before)
         end
     of
-        After ->
+        {After, Known} ->
             _ = [ats_snapshot:release(Last) || Last =/= none],
-            After#follower{last = Now}
+            After#follower{last = Now, known = Known}
     catch
         throw:{lost, Follower} ->
             _ = [ats_snapshot:release(Moment) || Moment <- [Last, Now], Moment =/= none],
@@ -199,7 +240,7 @@ lost(#follower{snapshot = IsWithSnapshot} = Before) ->
            end,
     Follower = count(Before),
     ok = send(Follower#follower.seq, lost, Follower),
-    Follower#follower{last = Last}.
+    Follower#follower{last = Last, known = none}.
 
 %% Counts a batch.
 -spec count(#follower{}) -> #follower{}.
@@ -210,13 +251,12 @@ count(#follower{seq = Seq, active = Active} = Follower) ->
 
 %% Tells all objects of a moment.
 -spec objects(ats:snapshot(), #follower{}) -> #follower{}.
-objects(Moment, #follower{spec = Spec, type = Type} = Follower) ->
+objects(Moment, #follower{spec = Spec, type = Type, key_pos = KeyPos} = Follower) ->
     Wanted = case Spec of
                  all -> [{'_', [], ['$_']}];
                  _ -> Spec
              end,
     Begin = fun() -> ats_select:chunk(Moment, Wanted, up, ?PART) end,
-    KeyPos = ats_info:item(keypos, Moment),
     IsSame = case ats_options:is_ordered(Type) of
                  true -> fun(A, B) -> A == B end;
                  false -> fun(A, B) -> A =:= B end
@@ -252,27 +292,29 @@ inserts(Objects, Keys, _Follower) ->
     {Lists, Later} = lists:mapfoldl(Insert, Keys, Objects),
     {lists:append(Lists), Later}.
 
-%% Tells the differences of two moments.
--spec differences(ats:snapshot(), ats:snapshot(), #follower{}) -> #follower{}.
-differences(Last, Now, Follower) ->
+%% Tells the differences of two moments. Returns what is known of the later one, too.
+-spec differences(ats:snapshot(), ats:snapshot(), #follower{}) -> {#follower{}, Known :: term()}.
+differences(Last, Now, #follower{kind = Kind, known = Known} = Follower) ->
     Moments = [Last, Now],
     Batch = #batch{},
-    Keys = native(fun() -> ats_nif:changed_keys(Last, Now) end, Moments, Batch, Follower),
-    slices(Keys, 0, ats_info:item(keypos, Now), Moments, Batch, Follower).
+    Changed = fun() -> Kind:changed(Last, Now, Known) end,
+    Place = native(Changed, Moments, Batch, Follower),
+    slices(Place, Moments, Batch, Follower).
 
-slices(_Keys, done, _KeyPos, _Moments, Batch, Follower) ->
-    finish(Batch, Follower);
-slices(Keys, From, KeyPos, [Last, Now] = Moments, Batch, Before) ->
+slices(Place, [Last, Now] = Moments, Batch, #follower{kind = Kind} = Before) ->
     Follower = rest(0, Before),
-    Slice = fun() -> ats_nif:differences(Last, Now, Keys, From) end,
+    Slice = fun() -> Kind:differences(Last, Now, Place) end,
     {Pairs, Next} = native(Slice, Moments, Batch, Follower),
-    Changes = lists:flatmap(fun(Pair) -> changes(Pair, KeyPos, Follower) end, Pairs),
+    Changes = lists:flatmap(fun(Pair) -> changes(Pair, Follower) end, Pairs),
     {More, Told} = add(Changes, Batch, Follower),
-    slices(Keys, Next, KeyPos, Moments, More, Told).
+    case Next of
+        {more, Later} -> slices(Later, Moments, More, Told);
+        {done, Known} -> {finish(More, Told), Known}
+    end.
 
 %% Returns the changes that the receiver wants of a key.
--spec changes({[tuple()], [tuple()]}, pos_integer(), #follower{}) -> [ats_follow:change()].
-changes({Old, New}, KeyPos, #follower{spec = Spec, keys = Keys, type = Type}) ->
+-spec changes({[tuple()], [tuple()]}, #follower{}) -> [ats_follow:change()].
+changes({Old, New}, #follower{spec = Spec, keys = Keys, type = Type, key_pos = KeyPos}) ->
     Wanted = {wanted(Spec, Old), wanted(Spec, New)},
     case ats_snapshot:differences(Type, Wanted) of
         [] ->
@@ -292,15 +334,16 @@ wanted(_Spec, []) -> [];
 wanted(Spec, Objects) -> ats_select:run(Objects, Spec).
 
 %% Makes a native call that reads moments. One of them may have ended, because of the memory that
-%% was held back for it; the parts that were sent count as a batch then.
-native(Call, Moments, Batch, Follower) ->
+%% was held back for it. The parts that were sent have the number of a batch then, but `active'
+%% counts them with the `lost' that follows.
+native(Call, Moments, Batch, #follower{seq = Seq} = Follower) ->
     try Call()
     catch
-        error:{ats_error, _} = Reason:Stack ->
+        error:{ats_error, Cause} = Reason:Stack ->
             case lists:any(fun is_ended/1, Moments) of
-                true when Batch#batch.has_parts -> throw({lost, count(Follower)});
+                true when Batch#batch.has_parts -> throw({lost, Follower#follower{seq = Seq + 1}});
                 true -> throw({lost, Follower});
-                false -> erlang:raise(error, Reason, Stack)
+                false -> refused(Cause, Reason, Stack, Follower)
             end
     end.
 

@@ -71,6 +71,8 @@ modules(Config) ->
         ats_file,
         ats_file_check,
         ats_follow,
+        ats_follow_disk,
+        ats_follow_memory,
         ats_follower,
         ats_format,
         ats_hints,

@@ -4,6 +4,10 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
+-import(ats_follow_lib, [followers/0, snapshots/1, length_of/1]).
+-import(ats_follow_lib, [empty/0, applied/2, objects/1, next/3, until_equal/4, until_equal/5]).
+-import(ats_follow_lib, [no_more/1, ended/2]).
+
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([length_here/1]).
 -export([copies_beside_writers/1, first_moments/1, batches/1, lists_are_whole/1,
@@ -36,77 +40,11 @@ end_per_testcase(_Case, _Config) ->
     {ok, _} = application:ensure_all_started(ats),
     ats_test_lib:until(fun() -> followers() =:= [] end, 10000).
 
-%% The processes that follow tables now.
-followers() ->
-    Server = whereis(ats_follow),
-    {links, Links} = process_info(Server, links),
-    {dictionary, Dictionary} = process_info(Server, dictionary),
-    [Supervisor | _] = proplists:get_value('$ancestors', Dictionary),
-    Links -- [Supervisor].
-
-snapshots(T) -> maps:get(number, ats:info(T, snapshots)).
-
 new(Type) -> new(Type, []).
 
 new(Type, Options) -> ats:new(followed, [Type, public | Options]).
 
 %% ----- copies -----
-
-%% A copy counts equal objects, and has the number of the last batch.
-empty() -> #{}.
-
-%% Applies changes, each of which must be possible.
-applied(Changes, Copy) -> lists:foldl(fun apply_one/2, Copy, Changes).
-
-apply_one({insert, Object}, Copy) -> maps:update_with(Object, fun(N) -> N + 1 end, 1, Copy);
-apply_one({change, Old, New}, Copy) -> apply_one({insert, New}, apply_one({delete, Old}, Copy));
-apply_one({delete, Object}, Copy) ->
-    case Copy of
-        #{Object := 1} -> maps:remove(Object, Copy);
-        #{Object := N} when N > 1 -> Copy#{Object := N - 1}
-    end.
-
-objects(Copy) ->
-    lists:sort(lists:append([lists:duplicate(N, Object) || {Object, N} <- maps:to_list(Copy)])).
-
-%% Applies the messages of the next batch.
-next(Ref, Seq, Copy) ->
-    receive
-        {ats_changes, Ref, Seq, {part, Changes}} ->
-            ?assertEqual(1000, length(Changes)),
-            next(Ref, Seq, applied(Changes, Copy));
-        {ats_changes, Ref, Seq, lost} ->
-            lost;
-        {ats_changes, Ref, Seq, Changes} ->
-            ?assert(length(Changes) =< 1000),
-            ?assert(Seq =:= 1 orelse Changes =/= []),
-            applied(Changes, Copy);
-        {ats_changes, Ref, Other, _} = Message when Other =/= Seq ->
-            error({unexpected, Seq, Message})
-    after 20000 ->
-        error({not_told, Seq})
-    end.
-
-%% Applies batches until the copy equals the table. Returns it and the number of the next batch.
-until_equal(Ref, T, Seq, Copy, Check) ->
-    Check(Copy),
-    case objects(Copy) =:= lists:sort(ats:tab2list(T)) of
-        true -> {Copy, Seq};
-        false -> until_equal(Ref, T, Seq + 1, next(Ref, Seq, Copy), Check)
-    end.
-
-until_equal(Ref, T, Seq, Copy) -> until_equal(Ref, T, Seq, Copy, fun(_) -> ok end).
-
-no_more(Ref) ->
-    receive {ats_changes, Ref, _, _} = More -> error({told, More})
-    after 250 -> ok
-    end.
-
-ended(Ref, Why) ->
-    receive {ats_changes, Ref, ended, Told} -> ?assertEqual(Why, Told)
-    after 20000 -> error({not_told, Why})
-    end,
-    no_more(Ref).
 
 %% Each batch of two writers makes a state that the table had: pairs that are written as one are
 %% whole, no key of a set has two objects, and in the end the copy equals the table.
@@ -309,10 +247,6 @@ receivers_that_sleep(_Config) ->
          ?assertEqual(0, snapshots(T))
      end || Type <- [set, ordered_set]],
     ok.
-
-length_of(Pid) ->
-    {message_queue_len, Length} = process_info(Pid, message_queue_len),
-    Length.
 
 %% A batch of many parts waits for its receiver, too.
 slow_receivers_of_large_batches(_Config) ->

@@ -400,3 +400,24 @@ fn counters_have_one_version() {
     let (_, entries) = entries_at(&memtable, b"k", 1_000);
     assert_eq!(entries, [(Kind::Operand, 1_000_u64.to_le_bytes().to_vec())]);
 }
+
+#[test]
+fn recent_keys_are_logged_from_the_first_question_on() {
+    let memtable = Memtable::new();
+    let put = |key: &[u8], seq| memtable.apply(write(Kind::Put, key, b"1", seq), &ALONE, None);
+    put(b"a", 1);
+    let recent = |after, seq| {
+        let range = KeyRange {
+            low: None,
+            high: None,
+        };
+        memtable.recent_keys([Seq::new(after), Seq::new(seq)], range)
+    };
+    assert_eq!(recent(0, 1), None);
+    let before = memtable.bytes();
+    put(b"b", 2);
+    put(b"a", 3);
+    assert!(memtable.bytes() > before);
+    assert_eq!(recent(1, 3), Some(vec![b"b".to_vec(), b"a".to_vec()]));
+    assert_eq!(recent(2, 3), Some(vec![b"a".to_vec()]));
+}

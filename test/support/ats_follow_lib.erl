@@ -1,0 +1,103 @@
+%% Programs that follow tables, for tests: copies that messages are applied to.
+%%
+%% A table is one of `ats', or `{dats, Name}'.
+-module(ats_follow_lib).
+
+-include_lib("stdlib/include/assert.hrl").
+
+-export([followers/0, snapshots/1, length_of/1]).
+-export([empty/0, applied/2, objects/1, next/3, until_equal/4, until_equal/5]).
+-export([no_more/1, ended/2]).
+
+-type table() :: ats:table() | {dats, dats:tab_name()}.
+-type copy() :: #{tuple() => pos_integer()}.
+%% The number of equal objects of each kind.
+
+%% The processes that follow tables now.
+-spec followers() -> [pid()].
+followers() ->
+    Server = whereis(ats_follow),
+    {links, Links} = process_info(Server, links),
+    {dictionary, Dictionary} = process_info(Server, dictionary),
+    [Supervisor | _] = proplists:get_value('$ancestors', Dictionary),
+    Links -- [Supervisor].
+
+-spec snapshots(table()) -> non_neg_integer().
+snapshots({dats, Name}) -> maps:get(number, dats:info(Name, snapshots));
+snapshots(T) -> maps:get(number, ats:info(T, snapshots)).
+
+-spec length_of(pid()) -> non_neg_integer().
+length_of(Pid) ->
+    {message_queue_len, Length} = process_info(Pid, message_queue_len),
+    Length.
+
+%% ----- copies -----
+
+-spec empty() -> copy().
+empty() -> #{}.
+
+%% Applies changes, each of which must be possible.
+-spec applied([ats:follow_change()], copy()) -> copy().
+applied(Changes, Copy) -> lists:foldl(fun apply_one/2, Copy, Changes).
+
+apply_one({insert, Object}, Copy) -> maps:update_with(Object, fun(N) -> N + 1 end, 1, Copy);
+apply_one({change, Old, New}, Copy) -> apply_one({insert, New}, apply_one({delete, Old}, Copy));
+apply_one({delete, Object}, Copy) ->
+    case Copy of
+        #{Object := 1} -> maps:remove(Object, Copy);
+        #{Object := N} when N > 1 -> Copy#{Object := N - 1}
+    end.
+
+-spec objects(copy()) -> [tuple()].
+objects(Copy) ->
+    lists:sort(lists:append([lists:duplicate(N, Object) || {Object, N} <- maps:to_list(Copy)])).
+
+%% Applies the messages of the next batch.
+-spec next(ats:follow_ref(), pos_integer(), copy()) -> copy() | lost.
+next(Ref, Seq, Copy) ->
+    receive
+        {ats_changes, Ref, Seq, {part, Changes}} ->
+            ?assertEqual(1000, length(Changes)),
+            next(Ref, Seq, applied(Changes, Copy));
+        {ats_changes, Ref, Seq, lost} ->
+            lost;
+        {ats_changes, Ref, Seq, Changes} ->
+            ?assert(length(Changes) =< 1000),
+            ?assert(Seq =:= 1 orelse Changes =/= []),
+            applied(Changes, Copy);
+        {ats_changes, Ref, Other, _} = Message when Other =/= Seq ->
+            error({unexpected, Seq, Message})
+    after 20000 ->
+        error({not_told, Seq})
+    end.
+
+%% Applies batches until the copy equals the table. Returns it and the number of the next batch.
+-spec until_equal(ats:follow_ref(), table(), pos_integer(), copy()) -> {copy(), pos_integer()}.
+until_equal(Ref, T, Seq, Copy) -> until_equal(Ref, T, Seq, Copy, fun(_) -> ok end).
+
+-spec until_equal(ats:follow_ref(), table(), pos_integer(), copy(), fun((copy()) -> term())) ->
+          {copy(), pos_integer()}.
+until_equal(Ref, T, Seq, Copy, Check) ->
+    Check(Copy),
+    case objects(Copy) =:= lists:sort(list(T)) of
+        true -> {Copy, Seq};
+        false -> until_equal(Ref, T, Seq + 1, next(Ref, Seq, Copy), Check)
+    end.
+
+list({dats, Name}) -> dats:tab2list(Name);
+list(T) -> ats:tab2list(T).
+
+%% ----- ends -----
+
+-spec no_more(ats:follow_ref()) -> ok.
+no_more(Ref) ->
+    receive {ats_changes, Ref, _, _} = More -> error({told, More})
+    after 250 -> ok
+    end.
+
+-spec ended(ats:follow_ref(), term()) -> ok.
+ended(Ref, Why) ->
+    receive {ats_changes, Ref, ended, Told} -> ?assertEqual(Why, Told)
+    after 20000 -> error({not_told, Why})
+    end,
+    no_more(Ref).
