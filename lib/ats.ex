@@ -123,30 +123,22 @@ defmodule ATS.Table do
   An element is the list of the changes between two moments, as `:ats.follow/2` sends them, or
   `:lost`. The options are those of that function but `:active` and `:to`. The next batch is made
   when it is asked for, so a slow reader gets fewer batches and the last state, and has at most one
-  in its queue. The stream ends with the table.
+  in its queue. The stream ends with the table. A table on disk is `{:dats, name}`.
 
       table = ATS.Table.new(:stock, [])
       :ats.insert(table.id, {:apple, 3})
       table |> ATS.Table.changes(snapshot: true) |> Enum.take(1)   #=> [[insert: {:apple, 3}]]
   """
-  @spec changes(t() | :ats.table(), keyword() | map()) :: Enumerable.t()
+  @spec changes(t() | :ats.table() | {:dats, name :: term()}, keyword() | map()) :: Enumerable.t()
   def changes(table, options \\ []) do
-    options = Map.new(options)
-
-    case Enum.filter([:active, :to], &is_map_key(options, &1)) do
-      [] -> :ok
-      own -> raise ArgumentError, "a stream of changes has its own options #{inspect(own)}"
-    end
+    options = own_options(options)
 
     Stream.resource(
-      fn ->
-        {:ok, ref} = :ats.follow(id(table), Map.put(options, :active, 1))
-        {ref, :first}
-      end,
+      fn -> {follow(table, options), :first} end,
       fn {ref, asked} ->
         if asked == :next, do: :ats.follow_more(ref, 1)
 
-        case batch(ref, []) do
+        case receive_batch(ref, []) do
           :ended -> {:halt, {ref, :next}}
           batch -> {[batch], {ref, :next}}
         end
@@ -155,14 +147,38 @@ defmodule ATS.Table do
     )
   end
 
-  defp batch(ref, parts) do
+  defp receive_batch(ref, parts) do
     receive do
       {:ats_changes, ^ref, :ended, _} -> :ended
-      {:ats_changes, ^ref, _, :lost} -> :lost
-      {:ats_changes, ^ref, _, {:part, changes}} -> batch(ref, [changes | parts])
-      {:ats_changes, ^ref, _, changes} -> parts |> Enum.reverse([changes]) |> Enum.concat()
+      {:ats_changes, ^ref, _, {:part, changes}} -> receive_batch(ref, [changes | parts])
+      {:ats_changes, ^ref, _, last} -> batch(parts, last)
     end
   end
+
+  @doc false
+  def follow(table, options) do
+    {:ok, ref} =
+      case id(table) do
+        {:dats, name} -> :dats.follow(name, options)
+        id -> :ats.follow(id, options)
+      end
+
+    ref
+  end
+
+  @doc false
+  def own_options(options) do
+    options = Map.new(options)
+
+    case Enum.filter([:active, :to], &is_map_key(options, &1)) do
+      [] -> Map.put(options, :active, 1)
+      own -> raise ArgumentError, "a stream of changes has its own options #{inspect(own)}"
+    end
+  end
+
+  @doc false
+  def batch(_parts, :lost), do: :lost
+  def batch(parts, last), do: parts |> Enum.reverse([last]) |> Enum.concat()
 
   @doc false
   def id(%__MODULE__{id: id}), do: id
