@@ -23,6 +23,7 @@
     indexes_are_kept/1,
     options/1,
     tables_of_this_node/1,
+    followed_tables/1,
     batches_of_this_node/1,
     counters/1
 ]).
@@ -53,6 +54,7 @@ all() ->
         indexes_are_kept,
         options,
         tables_of_this_node,
+        followed_tables,
         batches_of_this_node,
         counters
     ].
@@ -472,6 +474,67 @@ tables_of_this_node(Config) ->
         ?assertError(badarg, ats_mnesia:table(own)),
         ?assertError(badarg, ats_mnesia:table(nowhere))
     end).
+
+%% A program follows the table beneath one of Mnesia: it is told what transactions and dirty
+%% functions write, each transaction of a table in memory as they make it, and nothing of one that
+%% was aborted. Subscribers of Mnesia get their events as ever.
+followed_tables(Config) ->
+    on_one_node(Config, fun() ->
+        [followed_table(Alias, Type) || Alias <- aliases(), Type <- types()]
+    end).
+
+followed_table(Alias, Type) ->
+    create(t, Alias, Type, []),
+    fill(t, 3),
+    {Module, Table} = ats_mnesia:table(t),
+    Followed = case Module of
+                   ats -> Table;
+                   dats -> {dats, Table}
+               end,
+    {ok, Ref} = Module:follow(Table, #{snapshot => true, every => 10}),
+    {ok, _} = mnesia:subscribe({table, t, simple}),
+    {Before, Seq} = ats_follow_lib:until_equal(Ref, Followed, 1, ats_follow_lib:empty()),
+    transaction(fun() ->
+        [mnesia:write(t, object(N), write) || N <- lists:seq(4, 13)],
+        mnesia:delete({t, 1})
+    end),
+    {aborted, enough} = mnesia:transaction(fun() ->
+        mnesia:write(t, object(14), write),
+        mnesia:abort(enough)
+    end),
+    ok = mnesia:dirty_write(t, object(15)),
+    ok = mnesia:dirty_delete(t, 2),
+    ok = mnesia:async_dirty(fun() -> mnesia:delete_object(t, object(5), write) end),
+    Expected = lists:sort([object(N) || N <- [3, 4, 15 | lists:seq(6, 13)]]),
+    Copy = until_objects(Ref, Seq, Before, Expected),
+    ?assertEqual(Expected, lists:sort(contents(t))),
+    Events = [receive {mnesia_table_event, {Event, _, _}} -> Event after 10000 -> none end
+              || _ <- lists:seq(1, 14)],
+    Number = fun(Kind) -> length([E || E <- Events, E =:= Kind]) end,
+    ?assertEqual([11, 2, 1], lists:map(Number, [write, delete, delete_object])),
+    {atomic, ok} = mnesia:clear_table(t),
+    none_left(Ref, Copy),
+    {ok, _} = mnesia:unsubscribe({table, t, simple}),
+    {atomic, ok} = mnesia:delete_table(t),
+    Why = receive {ats_changes, Ref, ended, Told} -> Told after 10000 -> none end,
+    ?assertEqual(case Module of ats -> deleted; dats -> closed end, Why),
+    flush().
+
+%% Applies batches until the copy has these objects. Changes of one moment are told as one.
+until_objects(Ref, Seq, Copy, Expected) ->
+    case ats_follow_lib:objects(Copy) of
+        Expected -> {Seq, Copy};
+        _ -> until_objects(Ref, Seq + 1, ats_follow_lib:next(Ref, Seq, Copy), Expected)
+    end.
+
+none_left(Ref, {Seq, Copy}) ->
+    {_, Empty} = until_objects(Ref, Seq, Copy, []),
+    ?assertEqual([], ats_follow_lib:objects(Empty)).
+
+flush() ->
+    receive {mnesia_table_event, _} -> flush()
+    after 0 -> ok
+    end.
 
 batches_of_this_node(Config) ->
     on_one_node(Config, fun() ->
