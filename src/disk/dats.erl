@@ -1766,8 +1766,8 @@ diff(First, Second) ->
 %% Files that both snapshots have are not read. The call takes as long as reading the writes between
 %% the two, besides a look at the keys in memory. A file that a compaction made between the two, of
 %% newer writes, too, counts as written, and so do the files that it has replaced, and objects in
-%% ranges that were deleted as a whole. Some hundred kilobytes of differences are in memory at a time, or those of
-%% one key.
+%% ranges that were deleted as a whole. Some hundred kilobytes of differences are in memory at a
+%% time, or those of one key.
 %%
 %% ```
 %% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),

@@ -1,7 +1,7 @@
 %% @private
 %% @doc The moments of a table on disk, for a process that follows it; see {@link ats_follower}.
 %%
-%% What is known of a moment is its deadline: a time before which none of its objects expires, so
+%% A moment has a deadline: a time before which none of its objects expires, so
 %% that two moments before it differ by writes only. It is 0 for the first moment, and then follows
 %% from the differences. For a table whose objects do not expire it stays 0, and is not looked at.
 -module(ats_follow_disk).

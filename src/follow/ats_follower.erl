@@ -47,7 +47,7 @@
     seq = 0 :: non_neg_integer(),
     %% The moment that the receiver was told of last; `none' before the objects are told.
     last :: none | ats:snapshot(),
-    %% What the module of the kind knows about it.
+    %% The knowledge of the module of the kind about it.
     known = none :: term()
 }).
 
@@ -292,7 +292,7 @@ inserts(Objects, Keys, _Follower) ->
     {Lists, Later} = lists:mapfoldl(Insert, Keys, Objects),
     {lists:append(Lists), Later}.
 
-%% Tells the differences of two moments. Returns what is known of the later one, too.
+%% Tells the differences of two moments. Also returns the knowledge about the later one.
 -spec differences(ats:snapshot(), ats:snapshot(), #follower{}) -> {#follower{}, Known :: term()}.
 differences(Last, Now, #follower{kind = Kind, known = Known} = Follower) ->
     Moments = [Last, Now],

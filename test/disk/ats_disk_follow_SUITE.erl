@@ -1,7 +1,7 @@
 %% Programs that follow tables on disk: dats:follow/2, and the functions beside it.
 %%
-%% The process that follows is the same as for tables in memory, so what it does with its receiver
-%% is tested there; this suite is about moments of tables on disk.
+%% The process that follows is the same as for tables in memory, so its
+%% dealings with the receiver are tested there; this suite is about moments of tables on disk.
 -module(ats_disk_follow_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -144,7 +144,7 @@ batches(Config) ->
                      false -> [{insert, {c, 3}}]
                  end,
          receive {ats_changes, Ref, 5, Five} -> ?assertEqual(Fifth, Five) end,
-         %% What is written to files, or written again, is no change.
+         %% A file that is written, or written again, is no change.
          ok = dats:flush(T),
          ok = dats:compact(T),
          ok = dats:insert(T, {d, 1}),
@@ -399,7 +399,7 @@ expired_seldom(Config) ->
     {_, 6} = until_equal(Ref, Table, 5, Copy),
     ok = dats:unfollow(Ref).
 
-%% Changes are those of the merged values, not of what is written.
+%% Changes are those of the merged values, not of the operands.
 merged_by_a_module(Config) ->
     Options = [{type, ordered_set}, {merge, {module, ats_sum_merge}}],
     T = ats_disk_lib:open(Config, merged, Options),

@@ -475,9 +475,9 @@ tables_of_this_node(Config) ->
         ?assertError(badarg, ats_mnesia:table(nowhere))
     end).
 
-%% A program follows the table beneath one of Mnesia: it is told what transactions and dirty
-%% functions write, each transaction of a table in memory as they make it, and nothing of one that
-%% was aborted. Subscribers of Mnesia get their events as ever.
+%% A program follows the table beneath one of Mnesia: it is told of the writes of transactions and
+%% of dirty functions, and of nothing that was aborted. Subscribers of Mnesia get their events as
+%% ever.
 followed_tables(Config) ->
     on_one_node(Config, fun() ->
         [followed_table(Alias, Type) || Alias <- aliases(), Type <- types()]

@@ -180,7 +180,7 @@ mod tests {
         }
         // Vectors have at most twice the room that they need.
         assert!((LEAST_BYTES..3 * LEAST_BYTES).contains(&most));
-        // It was read once, so it has begun anew once.
+        // The log was read once, so it has begun anew once.
         let fit = (LEAST_BYTES / (8 + size_of::<(Seq, usize)>())) as u64;
         assert!((2 * fit..2 * fit + 9).contains(&ended), "{ended}");
         assert_eq!(between(&mut recent, 19_998, 20_000), None);

@@ -7,9 +7,9 @@
 //! later. Each of these keys is looked up in both.
 //!
 //! Versions hold disjoint intervals of sequence numbers (VERSION-1). A run that has nothing newer
-//! than the earlier snapshot says what the memtables and runs have said of which it was made, so
-//! all of these are passed. A compaction with newer writes may have removed keys together with
-//! their deletes; these keys are in the parts of its interval that only the earlier snapshot reads.
+//! than the earlier snapshot says the same as the memtables and runs of which it was made, so all
+//! of these are passed. A compaction with newer writes may have removed keys together with their
+//! deletes; these keys are in the parts of its interval that only the earlier snapshot reads.
 
 use super::lending_scan::LendingScan;
 use super::pinned::Pinned;
@@ -46,7 +46,8 @@ pub struct Difference<'d> {
 /// files that both read are passed. But a file that was made by a compaction of newer writes
 /// between the two counts as written, with all of its keys, and so do those that it was made of.
 /// Of a memtable that both read, the first walk looks at all keys; later ones that follow soon find
-/// what was written in a log. Nothing is kept but the present record, and the keys of such a log.
+/// the keys that were written in a log. Nothing is kept but the present record, and the keys of
+/// such a log.
 /// Where records expire, see [`first_deadline`](Diff::first_deadline).
 pub struct Diff {
     snapshots: [Snapshot; 2],

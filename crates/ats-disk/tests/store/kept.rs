@@ -200,7 +200,7 @@ fn few_writes_are_found_without_a_walk_over_a_memtable() {
         assert_eq!(diff.first_deadline(), 0);
         last = next;
     }
-    // What was written before the earlier moment is passed, wherever it is now.
+    // Writes from before the earlier moment are passed, wherever they are now.
     store.flush().expect("flushed");
     store.put(b"one", b"1").expect("written");
     let next = store.keep_snapshot(None);
