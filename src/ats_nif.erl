@@ -40,7 +40,7 @@
 -export([disk_replace/5, disk_take_noted/2, disk_watch/2, disk_gate/2, disk_set_program/3]).
 -export([disk_stage/1, disk_exchange/2, disk_take_all/1]).
 -export([snapshot/2, snapshots/1, snapshot_state/1, release/1, changed_keys/2, differences/4]).
--export([table_of_snapshot/1, end_when_freed/1]).
+-export([table_of_snapshot/1, end_when_freed/1, may_have_changed/2]).
 -export([hold_disk_snapshot/2, held_disk_snapshots/1, disk_diff/4, disk_is_current/2]).
 -export([disk_destroy/1, disk_rename/2, disk_copy/2, disk_repair/2]).
 
@@ -73,7 +73,7 @@
 -nifs([disk_replace/5, disk_take_noted/2, disk_watch/2, disk_gate/2, disk_set_program/3]).
 -nifs([disk_stage/1, disk_exchange/2, disk_take_all/1]).
 -nifs([snapshot/2, snapshots/1, snapshot_state/1, release/1, changed_keys/2, differences/4]).
--nifs([table_of_snapshot/1, end_when_freed/1]).
+-nifs([table_of_snapshot/1, end_when_freed/1, may_have_changed/2]).
 -nifs([hold_disk_snapshot/2, held_disk_snapshots/1, disk_diff/4, disk_is_current/2]).
 -nifs([disk_destroy/1, disk_rename/2, disk_copy/2, disk_repair/2]).
 
@@ -583,6 +583,11 @@ table_of_snapshot(_Moment) -> ?NOT_LOADED.
 
 -spec release(Snapshot :: ats:tid()) -> true.
 release(_Snapshot) -> ?NOT_LOADED.
+
+%% Returns `false' if a table in memory has not changed since this snapshot of it was made, and
+%% `true' if it has, if the snapshot has ended, or if that cannot be told at once.
+-spec may_have_changed(ats:table(), Snapshot :: ats:tid()) -> boolean().
+may_have_changed(_Table, _Snapshot) -> ?NOT_LOADED.
 
 %% Returns the keys that two snapshots of a table in memory may have differently.
 -spec changed_keys(ats:tid(), ats:tid()) -> reference().

@@ -8,7 +8,7 @@
 
 -behaviour(ats_follower).
 
--export([find/1, unreadable/1, begin_moment/1, kind/1, is_current/2, changed/3, differences/3]).
+-export([find/1, unreadable/1, begin_moment/1, kind/1, is_current/3, changed/3, differences/3]).
 -export([refusal/2]).
 
 -type deadline() :: none | non_neg_integer().
@@ -50,8 +50,8 @@ kind(Moment) ->
     {Type, KeyPos}.
 
 %% @doc Returns `true' if the table has not changed since a moment. O(1).
--spec is_current(dats:snapshot(), deadline()) -> boolean().
-is_current(Moment, Deadline) -> ats_nif:disk_is_current(Moment, number(Deadline)).
+-spec is_current(ats:tid(), dats:snapshot(), deadline()) -> boolean().
+is_current(_Table, Moment, Deadline) -> ats_nif:disk_is_current(Moment, number(Deadline)).
 
 %% @doc Begins to look for the keys that differ.
 -spec changed(dats:snapshot(), dats:snapshot(), deadline()) -> place().

@@ -4,7 +4,7 @@
 
 -behaviour(ats_follower).
 
--export([find/1, unreadable/1, begin_moment/1, kind/1, is_current/2, changed/3, differences/3]).
+-export([find/1, unreadable/1, begin_moment/1, kind/1, is_current/3, changed/3, differences/3]).
 -export([refusal/2]).
 
 %% @doc Returns the identifier of a table.
@@ -37,8 +37,8 @@ begin_moment(Table) -> ats_snapshot:make(Table, []).
 kind(Moment) -> {ats_info:item(type, Moment), ats_info:item(keypos, Moment)}.
 
 %% @doc Returns `true' if the table has not changed since a moment, as far as that is known.
--spec is_current(ats:snapshot(), none) -> false.
-is_current(_Moment, none) -> false.
+-spec is_current(ats:tid(), ats:snapshot(), none) -> boolean().
+is_current(Table, Moment, none) -> not ats_nif:may_have_changed(Table, Moment).
 
 %% @doc Finds the keys that differ.
 -spec changed(ats:snapshot(), ats:snapshot(), none) -> {Keys :: reference(), From :: 0}.

@@ -2,8 +2,9 @@
 %% @doc A process that follows a table for a program, the receiver.
 %%
 %% The process holds a snapshot of the last moment that the receiver was told of. From time to time
-%% it makes another one, sends the differences of the two, and releases the older. A receiver that
-%% does not keep up is told nothing meanwhile, so its next differences are those of all that time.
+%% it looks if the table has changed since. If so, it makes another one, sends the differences of
+%% the two, and releases the older. A receiver that does not keep up is told nothing meanwhile, so
+%% its next differences are those of all that time.
 %%
 %% Two facts hold. All changes that were sent, applied in order to the table of the first moment, or
 %% to an empty one, make the table of `last', except after a part or `lost'. And this process alone
@@ -17,7 +18,7 @@
 
 -callback begin_moment(ats:tid()) -> ats:snapshot().
 -callback kind(Moment :: ats:snapshot()) -> {ats:table_type(), KeyPos :: pos_integer()}.
--callback is_current(Moment :: ats:snapshot(), Known :: term()) -> boolean().
+-callback is_current(ats:tid(), Moment :: ats:snapshot(), Known :: term()) -> boolean().
 -callback changed(Last :: ats:snapshot(), Now :: ats:snapshot(), OfLast :: term()) ->
     Place :: term().
 -callback differences(Last :: ats:snapshot(), Now :: ats:snapshot(), Place :: term()) ->
@@ -107,7 +108,7 @@ follow(#follower{every = Every} = Follower) ->
                 false -> look(Follower)
             end,
     %% Ended snapshots and native lists of keys go with the garbage.
-    true = erlang:garbage_collect(),
+    _ = [erlang:garbage_collect() || Later#follower.last =/= Follower#follower.last],
     %% A new version of this module goes on from here.
     ?MODULE:follow(rest(Every, Later)).
 
@@ -207,8 +208,8 @@ tell(#follower{last = Last} = Follower) ->
 
 %% Nothing is known of a moment that has ended.
 -spec is_current(#follower{}) -> boolean().
-is_current(#follower{kind = Kind, last = Last, known = Known} = Follower) ->
-    try Kind:is_current(Last, Known)
+is_current(#follower{kind = Kind, table = Table, last = Last, known = Known} = Follower) ->
+    try Kind:is_current(Table, Last, Known)
     catch
         error:{ats_error, Cause} = Reason:Stack ->
             not is_ended(Last) andalso refused(Cause, Reason, Stack, Follower)

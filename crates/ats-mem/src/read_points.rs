@@ -113,7 +113,6 @@ use crate::record::{self, Old, Record, RecordBox, Release, Weight};
 use ats_sync::shim::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use ats_sync::shim::thread;
 use ats_sync::{CachePadded, Guard};
-use std::ops::Bound;
 use std::ptr::{self, NonNull};
 use std::sync::{Mutex, MutexGuard, OnceLock, TryLockError};
 
@@ -259,6 +258,9 @@ impl<R: Release> Shared<R> {
 /// Number of versions taken out of the list together before they are reclaimed one by one. Each
 /// leads to two records that are rarely cached, so these are prefetched together.
 const GROUP: usize = 16;
+
+/// Number of versions that a [quick look](ReadPoints::may_have_changed) passes over.
+const LOOKED_AT: usize = 1_000;
 
 fn prefetch_to_reclaim<R: Release>(version: &Version<Record<R>>) {
     let record = version.record.load(Ordering::Relaxed);
@@ -750,35 +752,39 @@ impl<R: Release> ReadPoints<R> {
         let (Some(shared), true) = (self.shared.get(), from < to) else {
             return;
         };
-        let mut see = |version: &Version<Record<R>>| {
-            if version.time <= from.0 || version.time > to.0 {
-                return;
-            }
-            if let Some(record) = version.borne_by(guard) {
-                visit(record);
-            }
-        };
         let mut reclaimer = lock(&shared.reclaimer);
         reclaimer.take_stacks(shared.stacks());
-        for top in &reclaimer.rest {
-            let mut next = NonNull::new(*top);
-            while let Some(version) = next {
-                // SAFETY: the version is in the list, and only a thread that takes it out under the
-                // lock that we hold frees it.
-                let version = unsafe { version.as_ref() };
-                see(version);
-                next = NonNull::new(version.next.load(Ordering::Relaxed));
+        for version in reclaimer.listed((from.0, to.0)) {
+            if version.time > from.0
+                && version.time <= to.0
+                && let Some(record) = version.borne_by(guard)
+            {
+                visit(record);
             }
         }
-        let kept = reclaimer
-            .kept
-            .range((Bound::Excluded(from.0), Bound::Included(to.0)));
-        let kept = kept.flat_map(|(_, kept)| &kept.versions);
-        for version in kept.chain(&reclaimer.doubtful) {
-            // SAFETY: the version is in the list, and only a thread that takes it out under the
-            // lock that we hold frees it.
-            see(unsafe { version.as_ref() });
+    }
+
+    /// Returns `false` if no listed version has a time after the read point of a running query. The
+    /// caller knows that all versions of earlier writes are listed. Returns `true` also if that
+    /// cannot be told quickly, because another thread reclaims, or many versions are left to be
+    /// reclaimed. O(1).
+    pub fn may_have_changed(&self, since: When) -> bool {
+        let Some(shared) = self.shared.get() else {
+            return true;
+        };
+        let Ok(mut reclaimer) = shared.reclaimer.try_lock() else {
+            return true;
+        };
+        reclaimer.take_stacks(shared.stacks());
+        let listed = reclaimer.listed((since.0, u64::MAX));
+        let mut looked_at = 0;
+        for version in listed {
+            looked_at += 1;
+            if version.time > since.0 || looked_at > LOOKED_AT {
+                return true;
+            }
         }
+        false
     }
 
     /// Keeps a version that a writer passes to the successor of its record, so that it is reclaimed

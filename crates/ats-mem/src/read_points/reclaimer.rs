@@ -7,6 +7,7 @@ use crate::record::{Record, Release};
 use ats_sync::Guard;
 use ats_sync::shim::atomic::{AtomicPtr, Ordering};
 use std::collections::BTreeMap;
+use std::iter;
 use std::ops::Bound;
 use std::ptr::{self, NonNull};
 
@@ -101,6 +102,29 @@ impl<R: Release> Reclaimer<R> {
                 None => first.remove(),
             };
         }
+    }
+
+    /// Returns the versions of times above the first number, up to the second, and some others. The
+    /// stacks are not among them unless they were [taken](Self::take_stacks).
+    pub(super) fn listed(
+        &self,
+        (above, until): (u64, u64),
+    ) -> impl Iterator<Item = &Version<Record<R>>> {
+        let times = (Bound::Excluded(above), Bound::Included(until));
+        let kept = self.kept.range(times).flat_map(|(_, kept)| &kept.versions);
+        let stack = |top: &*mut Version<Record<R>>| {
+            iter::successors(NonNull::new(*top), |version| {
+                // SAFETY: the version is in the list, and only the thread that takes it out frees
+                // it, which has `self` alone.
+                let version = unsafe { version.as_ref() };
+                NonNull::new(version.next.load(Ordering::Relaxed))
+            })
+        };
+        let known = kept.chain(&self.doubtful).copied();
+        let all = known.chain(self.rest.iter().flat_map(stack));
+        // SAFETY: the version is in the list, and only the thread that takes it out frees it, which
+        // has `self` alone.
+        all.map(|version| unsafe { version.as_ref() })
     }
 
     /// Marks the versions of these times as doubtful.

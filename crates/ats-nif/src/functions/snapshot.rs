@@ -2,7 +2,7 @@
 
 use super::access::{find_readable, find_table};
 use super::object_terms::object_list_unlimited;
-use crate::atoms::KnownAtom;
+use crate::atoms::{KnownAtom, boolean};
 use crate::call::{NifResult, NoReply};
 use crate::env::{Env, VmWord};
 use crate::full_scan::{FullScan, FullScanPolicy};
@@ -28,6 +28,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
         nif!("snapshot_state", snapshot_state, 1),
         nif!("release", release, 1),
         nif!("end_when_freed", end_when_freed, 1),
+        nif!("may_have_changed", may_have_changed, 2),
         nif!("changed_keys", changed_keys, 2),
         nif!("differences", differences, 4),
     ]
@@ -252,6 +253,22 @@ fn find_snapshot(env: Env<'_>, term: VmTerm<'_>) -> Result<Arc<Shared>, KnownAto
 fn read_point_of(shared: &Shared) -> Result<&Arc<HeldReadPoint<VmHost>>, KnownAtom> {
     let read_point = shared.read_point.as_ref().and_then(SnapshotView::of_memory);
     read_point.ok_or(KnownAtom::NoSnapshot)
+}
+
+/// `may_have_changed(Table, Snapshot)`: `false` if the table is as it was when this snapshot of it
+/// was made.
+fn may_have_changed<'e>(env: Env<'e>, [table, snapshot]: [VmTerm<'e>; 2]) -> NifResult<'e> {
+    // The caller must not be pinned.
+    let shared = {
+        let guard = ats_sync::pin();
+        find_readable(env, table, &guard)?.to_arc()
+    };
+    let may_have_changed = match find_snapshot(env, snapshot) {
+        Ok(snapshot) => shared.table.may_have_changed(read_point_of(&snapshot)?)?,
+        // A snapshot that has ended shows nothing.
+        Err(_) => true,
+    };
+    Ok(boolean(may_have_changed))
 }
 
 /// `changed_keys(First, Second)`: a reference to the keys that changed between two snapshots of a

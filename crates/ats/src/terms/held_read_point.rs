@@ -82,6 +82,17 @@ impl<H: Host> HeldReadPoint<H> {
         }
     }
 
+    /// Returns the read point.
+    pub(crate) fn when(&self) -> When {
+        self.when
+    }
+
+    /// Returns `true` if this is a moment of a store, and has not ended.
+    pub(crate) fn is_of(&self, store: &Store<H>) -> bool {
+        let guard = ats_sync::pin();
+        self.store(&guard).is_ok_and(|own| ptr::eq(own, store))
+    }
+
     /// Returns the kind of reader that the moment is kept for.
     pub(crate) fn reader(&self) -> Reader {
         self.reader

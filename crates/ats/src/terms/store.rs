@@ -37,7 +37,7 @@ use records::{Decide, StepTo, TableRecords, Visit, Walked};
 use reported::Reported;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Defines functions of a [`Store`] that forward to its records. The compiler knows the type of the
 /// records in memory: see [`TableRecords`].
@@ -92,6 +92,8 @@ const FREED_AT_ONCE: usize = 1_000;
 pub(crate) const SLICE: usize = 2_000;
 /// Interval at which the end of writers is polled.
 const WRITERS_PAUSE: Duration = Duration::from_micros(100);
+/// Time for which a quick look waits for writers.
+const WRITERS_SHORT: Duration = Duration::from_micros(20);
 
 /// The records, in the kind of store that was chosen when the table was made. An enum, so that the
 /// compiler knows the path of a lookup in memory.
@@ -402,6 +404,31 @@ impl<H: Host> Store<H> {
         if let Some(read_points) = self.read_points() {
             read_points.changed(between, guard, visit);
         }
+    }
+
+    /// Returns `false` if the store has not changed since the read point of a running query: see
+    /// [`Table::may_have_changed`](crate::terms::Table::may_have_changed).
+    pub(crate) fn may_have_changed(&self, since: When) -> Result<bool, Error> {
+        // A query that begins now would not see objects that have expired.
+        if_limited!(self, limited => limited.sweep_all()?, ());
+        let is_listed = || {
+            let read_points = self.read_points();
+            read_points.is_none_or(|read_points| read_points.may_have_changed(since))
+        };
+        if is_listed() {
+            return Ok(true);
+        }
+        // A batch lists a record after others can replace it.
+        let grace = ats_sync::pin().grace();
+        let begun = self.long_batches.begun();
+        let deadline = Instant::now() + WRITERS_SHORT;
+        while !grace.is_over() || !self.long_batches.are_done_before(begun) {
+            if Instant::now() > deadline {
+                return Ok(true);
+            }
+            std::thread::yield_now();
+        }
+        Ok(is_listed())
     }
 
     /// Returns `true` if the store shows a moment of another store.

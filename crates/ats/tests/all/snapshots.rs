@@ -2,7 +2,9 @@
 //! request.
 
 use crate::common::{ALL_TYPES, patiently};
-use ats::terms::{CounterOp, Ending, Error, Table, TableType, TermHost, Workspace};
+use ats::terms::{
+    CounterOp, Ending, Error, Table, TableType, TermHost, Ttl, Workspace, advance_clock,
+};
 use ats_term::Term;
 use ats_term::term::Bits;
 use std::cell::Cell;
@@ -65,6 +67,98 @@ fn snapshots_equal_the_table_of_their_moment() -> Result<(), Error> {
         drop(kept);
         let kept = table.kept_snapshots();
         assert_eq!((kept.count, kept.queries), (0, 0));
+    }
+    Ok(())
+}
+
+#[test]
+fn a_quick_look_finds_each_change() -> Result<(), Error> {
+    for table_type in ALL_TYPES {
+        let table = Table::<TermHost>::new(table_type, 1);
+        let mut work = Workspace::new();
+        let list: Vec<Term> = (0..50).map(|key| Term::from((key, 0))).collect();
+        table.insert_many(list.iter(), &mut work)?;
+        let changes: [&dyn Fn(&mut Workspace<TermHost>) -> Result<(), Error>; 6] = [
+            &|work| table.insert(&Term::from((7, 1)), work),
+            &|work| table.insert(&Term::from((70, 1)), work),
+            &|work| table.delete(&Term::from(70), work),
+            &|work| table.insert_many(list.iter().rev(), work).map(|_| ()),
+            &|work| table.delete(&Term::from(7), work),
+            &|_| table.clear().map(|_| ()),
+        ];
+        for change in changes {
+            let snapshot = table.snapshot()?;
+            // Another call of the tests may hold the look up.
+            while table.may_have_changed(snapshot.read_point())? {
+                thread::yield_now();
+            }
+            let _ = table.lookup(&Term::from(7), &mut work, &ats::terms::pin())?;
+            table.delete(&Term::from(1000), &mut work)?;
+            while table.may_have_changed(snapshot.read_point())? {
+                thread::yield_now();
+            }
+            change(&mut work)?;
+            assert!(table.may_have_changed(snapshot.read_point())?);
+            let other = table.snapshot()?;
+            while table.may_have_changed(other.read_point())? {
+                thread::yield_now();
+            }
+            assert!(table.may_have_changed(snapshot.read_point())?);
+            other.read_point().end(Ending::Released);
+            assert!(table.may_have_changed(other.read_point())?);
+        }
+        let stranger = Table::<TermHost>::new(table_type, 1);
+        assert!(table.may_have_changed(stranger.snapshot()?.read_point())?);
+    }
+    Ok(())
+}
+
+/// Threads replace each other's records, one by one and in lists. Each finds its own change.
+#[test]
+fn a_quick_look_finds_changes_beside_writers() {
+    for table_type in [TableType::Set, TableType::OrderedSet] {
+        let table = Table::<TermHost>::new(table_type, 1);
+        thread::scope(|scope| {
+            for writer in 0..3 {
+                let table = &table;
+                scope.spawn(move || {
+                    let mut work = Workspace::new();
+                    let mut random = fastrand::Rng::with_seed(writer);
+                    for round in 0..3_000_i64 {
+                        let snapshot = patiently(|| table.snapshot());
+                        let value = i64::try_from(writer).unwrap_or(0) + 3 * round + 1;
+                        let mut object = || Term::from((random.i64(0..4), value));
+                        let (first, second) = (object(), object());
+                        patiently(|| match round % 2 {
+                            0 => table.insert(&first, &mut work),
+                            _ => table
+                                .insert_many([&first, &second].into_iter(), &mut work)
+                                .map(|_| ()),
+                        });
+                        assert!(patiently(|| table.may_have_changed(snapshot.read_point())));
+                    }
+                });
+            }
+        });
+    }
+}
+
+#[test]
+fn a_quick_look_finds_expired_objects() -> Result<(), Error> {
+    for table_type in ALL_TYPES {
+        // Other tests move the clock, too.
+        let time = Duration::from_secs(1_000_000);
+        let table = Table::<TermHost>::new(table_type, 1).expiring(Ttl::Written(time))?;
+        let mut work = Workspace::new();
+        table.insert(&Term::from((1, 1)), &mut work)?;
+        let snapshot = table.snapshot()?;
+        while table.may_have_changed(snapshot.read_point())? {
+            thread::yield_now();
+        }
+        advance_clock(time);
+        assert!(table.may_have_changed(snapshot.read_point())?);
+        let later = table.snapshot()?;
+        assert_eq!((snapshot.len()?, later.len()?), (1, 0));
     }
     Ok(())
 }
