@@ -118,6 +118,19 @@ defmodule ATS.Table do
   end
 
   @doc """
+  Makes a view of a table, which the calling process can delete, see `:ats.view/3`.
+
+      users = ATS.Table.new(:users, [])
+      :ats.insert(users.id, {1, "Ann", "Paris"})
+      by_city = ATS.Table.view(users, [{{:"$1", :"$2", :"$3"}, [], [{{{{:"$3", :"$1"}}, :"$2"}}]}])
+      Enum.to_list(by_city)   #=> [{{"Paris", 1}, "Ann"}]
+  """
+  @spec view(t() | :ats.table(), :ats.match_spec(), keyword() | map()) :: t()
+  def view(table, spec, options \\ []) do
+    %__MODULE__{id: :ats.view(id(table), spec, Map.new(options))}
+  end
+
+  @doc """
   Streams the changes of a table from now on, batch by batch.
 
   An element is the list of the changes between two moments, as `:ats.follow/2` sends them, or

@@ -53,6 +53,7 @@
 %% Snapshots
 -export([snapshot/1, snapshot/2, release/1, diff/2, diff/4, checkpoint/2]).
 -export([follow/1, follow/2, follow_more/2, unfollow/1]).
+-export([view/2, view/3]).
 %% Files and Dets tables
 -export([tab2file/2, tab2file/3, file2tab/1, file2tab/2, tabfile_info/1]).
 -export([init_table/2, from_dets/2, to_dets/2]).
@@ -69,6 +70,7 @@
 -export_type([condition/0, step/0]).
 -export_type([snapshot/0, snapshot_option/0, difference/0]).
 -export_type([follow_ref/0, follow_options/0, follow_change/0]).
+-export_type([view_options/0]).
 
 %% Runs an expression whose native calls may refuse their arguments, and gives a refusal the shape
 %% of an error of the standard library: the exception comes from the function the user called,
@@ -126,6 +128,8 @@
 %% The reference of the messages that tell of the changes of a table.
 -type follow_options() :: ats_follow:options().
 %% The options of {@link follow/2}.
+-type view_options() :: ats_view:options().
+%% The options of {@link view/3}.
 -type follow_change() :: ats_follow:change().
 %% A change of a table that a message tells of: of an object, or with the option `keys' of a key.
 -type ttl() :: infinity | (Milliseconds :: pos_integer()) | {idle, Milliseconds :: pos_integer()}
@@ -283,10 +287,13 @@
 new(Name, Options) ->
     ?WITH_ERROR_INFO(ats_options:create(Name, Options), [Name, Options]).
 
-%% @doc Deletes a table. Its name is free and the table unreachable when the call returns.
+%% @doc Deletes a table. Its name is free and the table unreachable when the call returns. A {@link
+%% view/3} is deleted by the process that made it.
 -spec delete(table()) -> true.
 delete(Table) ->
-    ?NATIVE(delete(Table), [Table]).
+    ?WITH_ERROR_INFO(try ats_nif:delete(Table)
+                     catch error:{ats_error, access} -> ats_view:delete(Table)
+                     end, [Table]).
 
 %% @doc Makes another process the owner of a table, and sends it the message ``
 %% {'ETS-TRANSFER', Table, FromPid, Gift} ''. Only for the owner. The heir stays the same, and
@@ -1266,6 +1273,70 @@ follow_more(Ref, N) ->
 -spec unfollow(follow_ref()) -> true.
 unfollow(Ref) ->
     ?WITH_ERROR_INFO(ats_follow:unfollow(Ref), [Ref]).
+
+%% @equiv view(Table, MatchSpec, #{})
+-spec view(table(), match_spec()) -> tid() | atom().
+view(Table, MatchSpec) ->
+    ?WITH_ERROR_INFO(ats_view:view(Table, MatchSpec, #{}), [Table, MatchSpec]).
+
+%% @doc Makes a view: a table of the objects that a match specification makes of another table, its
+%% source. It follows the source: a secondary index, a filter, or another order of the objects,
+%% without code in the writers. Returns the identifier of the view, or its name. By then it shows
+%% the present.
+%%
+%% The body of each clause must make a tuple with a key for the view: ``{{...}}'', `{const, Tuple}',
+%% or ``'$_' '' if the head or the source tells that there is an element at that position. An object
+%% for which no clause matches has none in the view.
+%%
+%% The options are a map:
+%%
+%% <ul>
+%% <li>`type => Type', `keypos => Pos', `compressed => true': as of {@link new/2}. The type is by
+%%   default `set'.</li>
+%% <li>`name => Name': the view is a named table.</li>
+%% <li>`every => Ms': the time in milliseconds from one look at the source to the next. The default
+%%   is 100.</li>
+%% <li>`protection => protected', the default and all there is: every process may read the view,
+%%   and none may write to it.</li>
+%% </ul>
+%%
+%% The view shows its source as it was at one moment, and some milliseconds later as it was at a
+%% later moment. Its readers see all changes between the two at once, if they are not more than
+%% 5000. More come in parts, and in parts the view is filled first.
+%%
+%% If several objects have the same key, a `duplicate_bag' has all of them, also equal ones, and a
+%% `bag' one of equal ones. A `set' shows the least one in the order of terms, and the next when
+%% that is gone. So a view depends on the present of its source, and not on its history. The order
+%% of the objects of a key of a bag may be any.
+%%
+%% `info(View, lag)' is the time in milliseconds since the moment that the view shows: while nobody
+%% writes, since the last look. `info(View, view)' is a map: the `source', the `spec', `every', and
+%% the number of objects that are `hidden', because others with the same key are shown. Both are
+%% `undefined' for other tables.
+%%
+%% The view ends with its source, also if that is made `private'; with the process that made it;
+%% with the application `ats', which is started if it does not run; and when the process that made
+%% it calls {@link delete/1}. Its owner is a process of the application. If that is killed, another
+%% one takes its place: the view stays as it is, and shows the present again soon after.
+%%
+%% The source must be public or protected, and may be a view. Writers pay for a {@link snapshot/2}
+%% that is always there, and for nothing else. If that is ended by the option `snapshot_memory' of
+%% the source, the view is compared with all objects that it should have.
+%%
+%% ```
+%% 1> ats:new(users, [named_table]),
+%%    ats:insert(users, [{1, ann, paris}, {2, bob, rome}, {3, eve, paris}]),
+%%    ByCity = [{{'$1', '$2', '$3'}, [], [{{{{'$3', '$1'}}, '$2'}}]}],
+%%    ats:view(users, ByCity, #{type => ordered_set, name => users_by_city}).
+%% users_by_city
+%% 2> ats:select(users_by_city, [{{{paris, '_'}, '$1'}, [], ['$1']}]).
+%% [ann,eve]
+%% 3> ats:delete(users_by_city).
+%% true
+%% '''
+-spec view(table(), match_spec(), view_options()) -> tid() | atom().
+view(Table, MatchSpec, Options) ->
+    ?WITH_ERROR_INFO(ats_view:view(Table, MatchSpec, Options), [Table, MatchSpec, Options]).
 
 %% @doc Writes the objects that a table has at one moment to a directory, as a table of `dats' of
 %% the same type. Returns when the copy is on disk. The directory must not exist, nor be below that

@@ -17,7 +17,7 @@
       | badkey | keypos | position             % what is wrong with another argument
       | options | function | range
       | waits_for_itself | key_not_first      % of fetch/3
-      | private                              % of follow/2
+      | private                              % of follow/2, view/3
       | {invalid, Option :: binary()}        % options, with the words about them
       | {argument, Number :: pos_integer(), Words :: binary()}
       | owner | not_owner | already_exists
@@ -439,6 +439,12 @@ other_messages(Write, _Table, [_Key, _Value], operand) when Write =:= merge; Wri
     [none, <<"not a value that the merge of the table takes">>];
 other_messages(_From, _Table, [_Source | _Options], source) ->
     [<<"not a table that can be read">>];
+other_messages(view, _Table, [_Spec | _Options], {second, {invalid, Text}}) ->
+    [Text];
+other_messages(view, _Table, [_Spec, _Options], {invalid, Text}) ->
+    [none, Text];
+other_messages(view, _Table, [_Spec, _Options], already_exists) ->
+    [none, <<"table name already exists">>];
 other_messages(_To, _Table, [_Target | _Options], target) ->
     [<<"not a table that can be written">>];
 other_messages(_Function, _Table, [_Key | _], {key_format, {Module, Encode, _}}) ->

@@ -57,6 +57,8 @@ item(snapshots, Table) ->
             #{number => Number, queries => Queries, oldest => Oldest, memory => Memory,
               evicted => Evicted}
     end;
+item(Item, Table) when Item =:= view; Item =:= lag ->
+    ats_view_list:item(Item, item(id, Table));
 item(Item, Table) when Item =:= snapshot_of; Item =:= age ->
     of_snapshot(Item, ats_nif:snapshot_state(Table));
 item(Item, Table) ->

@@ -1,11 +1,12 @@
 %% @private
 %% @doc The application: one supervisor, of the process that owns open tables on disk, of those that
 %% merge their values by modules of programs, of the one that knows which values are being made, of
-%% the one that tells of objects that are gone from tables, and of the one whose processes tell
-%% programs of the changes of tables.
+%% the one that tells of objects that are gone from tables, of the one whose processes tell programs
+%% of the changes of tables, and of the one whose processes maintain views.
 %%
 %% Tables in memory need no process, so a program that has only those need not start the
-%% application. {@link ats:fetch/3} and {@link ats:follow/2} start it when they need it.
+%% application. {@link ats:fetch/3}, {@link ats:follow/2} and {@link ats:view/3} start it when they
+%% need it.
 -module(ats_app).
 
 -behaviour(application).
@@ -53,4 +54,5 @@ init([]) ->
                  shutdown => infinity},
                #{id => ats_fetch, start => {ats_fetch, start_link, []}},
                #{id => ats_evicted, start => {ats_evicted, start_link, []}},
-               #{id => ats_follow, start => {ats_follow, start_link, []}}]}}.
+               #{id => ats_follow, start => {ats_follow, start_link, []}},
+               #{id => ats_view, start => {ats_view, start_link, []}}]}}.

@@ -118,6 +118,9 @@ modules(Config) ->
         ats_try_code,
         ats_try_dets,
         ats_try_files,
+        ats_view,
+        ats_view_list,
+        ats_viewer,
         ats_watch,
         dats
     ],

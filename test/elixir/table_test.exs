@@ -95,6 +95,16 @@ defmodule ATS.TableTest do
     end
   end
 
+  test "a view is a table that follows another" do
+    table = Table.new(:source, [])
+    :ats.insert(table.id, [{1, :x}, {2, :y}])
+    view = Table.view(table, [{{:"$1", :"$2"}, [], [{{:"$2", :"$1"}}]}], type: :ordered_set)
+    assert Enum.to_list(view) == [x: 1, y: 2]
+    assert :ats.info(view.id, :view).source == :ats.info(table.id, :id)
+    assert_raise ArgumentError, fn -> Table.view(table, [], typ: :set) end
+    true = :ats.delete(view.id)
+  end
+
   test "a stream of changes may be left, and refuses its own options" do
     table = Table.new(:t, [])
     :ats.insert(table.id, {:a, 1})
