@@ -56,7 +56,8 @@
 //!   `merge` and `get_or_insert_with`: their changes depend on the value at the moment of the
 //!   change.
 //! - **Several keys.** `insert_many` and `insert_many_new` are one step: a thread that reads one of
-//!   the new values finds all others.
+//!   the new values finds all others. So is `transact` of maps in memory, which also reads keys: all
+//!   of its values are those of the moment of its changes.
 //! - **Iterators** see each key as of a moment after the iterator was made and before the pair is
 //!   returned. A key that is present throughout is returned exactly once, a key that is absent
 //!   throughout is not returned. `retain` and `remove_range` go through a map in the same way, and
@@ -68,6 +69,31 @@
 //!   count in `len` beside a pair that was inserted later.
 //! - **Bounds.** A pair may be evicted at any time, as if another thread removed it.
 //!
+//! # Transactions
+//! [`HashMap::transact`] and [`OrderedMap::transact`] run a function that reads and changes several
+//! keys of a [view](MapView) of the map, and make this one step. The values that it has read are
+//! compared with those in the map at the end; if some differ, the function runs again.
+//!
+//! ```
+//! use ats::{HashMap, TransactError};
+//!
+//! let accounts: HashMap<String, u64> = HashMap::from([("anna".into(), 50), ("ben".into(), 30)]);
+//! let moved = accounts.transact(|view| {
+//!     let euros = view.remove("ben").ok_or("ben has no account")?;
+//!     view.update("anna", |anna| anna + euros).ok_or("anna has no account")?;
+//!     Ok::<u64, &str>(euros)
+//! });
+//! assert_eq!(moved, Ok(30));
+//! assert_eq!((accounts.get("anna"), accounts.get("ben")), (Some(80), None));
+//!
+//! // A transaction that only reads gives values of one moment.
+//! let both = accounts.transact(|view| {
+//!     let [anna, ben] = ["anna", "ben"].map(|name| view.get(name).ok_or(name));
+//!     Ok::<u64, &str>(anna? + ben?)
+//! });
+//! assert_eq!(both, Err(TransactError::Abandoned("ben")));
+//! ```
+//!
 //! # Blocking
 //! Readers and iterators wait for no other thread. A writer waits for other writers of the same
 //! part of the map, for microseconds, and for a batch that holds its key. No function returns a
@@ -78,7 +104,9 @@
 //! the same key. Calls that would wait for each other, or for themselves, panic.
 //!
 //! A map in memory never waits for a device, so asynchronous code can use it directly, except for
-//! these two functions if the closure waits. All functions of a `DiskMap` may wait for the disk.
+//! these two functions if the closure waits, and except for `transact`, which may sleep for some
+//! milliseconds if many threads change the keys that it reads. All functions of a `DiskMap` may
+//! wait for the disk.
 //!
 //! # Complexity
 //! | function | `OrderedMap` | `HashMap` |
@@ -87,6 +115,7 @@
 //! | `first`, `last`, `pop_first`, `pop_last`; `pop` | O(log n) | O(1), amortised |
 //! | `range`, `iter`: m pairs | O(log n + m) | O(m) |
 //! | `insert_many` of m pairs | O(m log m + m log n) | O(m log m) |
+//! | `transact` of m keys | O(m log m + m log n) | O(m log m) |
 //! | `count`, `rank`, `nth` | O(log n), once the keys were counted; O(keys that are passed) beside batches | |
 //! | `len`, `snapshot` | O(locks) | O(locks) |
 //! | `clear` | O(1) | O(1) |
@@ -123,8 +152,8 @@ pub use map::Serde;
 pub use map::sum_of_lengths;
 pub use map::{
     AsKey, AsValue, ByteBounds, HashIter, HashMap, HashSnapshot, Key, KeyBounds, KeyBytes,
-    KeyPrefix, KeyReader, Limited, MapBuilder, MapKind, OrderedIter, OrderedMap, OrderedSnapshot,
-    Unlimited, Value, ValueBytes, take_part,
+    KeyPrefix, KeyReader, Limited, MapBuilder, MapKind, MapView, OrderedIter, OrderedMap,
+    OrderedSnapshot, TransactError, Unlimited, Value, ValueBytes, take_part,
 };
 #[cfg(feature = "disk")]
 pub use map::{DiskBatch, DiskIter, DiskMap, DiskSnapshot};

@@ -17,6 +17,7 @@ mod records;
 mod serialize;
 mod store;
 mod store_of_map;
+mod transaction;
 mod value;
 mod words;
 
@@ -28,6 +29,7 @@ pub use hash::{HashMap, Iter as HashIter, Snapshot as HashSnapshot};
 pub use key::{AsKey, Key, KeyBytes, KeyReader};
 pub use kind::{Limited, MapKind, Unlimited};
 pub use ordered::{Iter as OrderedIter, OrderedMap, Snapshot as OrderedSnapshot};
+pub use transaction::{MapView, TransactError};
 #[cfg(feature = "serde")]
 pub use value::Serde;
 #[doc(hidden)]

@@ -17,6 +17,7 @@
 //! | [`hash`] | buckets of the hash table that split and join, and fixations |
 //! | [`hashing`] | random operations of any kind while the hash table adapts |
 //! | [`read_points`] | snapshot queries |
+//! | [`transactions`] | transactions of several keys |
 #![cfg(shuttle)]
 
 // Declared before the modules that use its macro.
@@ -32,6 +33,7 @@ mod hash;
 mod hashing;
 mod leaves;
 mod read_points;
+mod transactions;
 
 use ats_mem::When;
 use ats_mem::{

@@ -15,7 +15,7 @@ use crate::terms::store::records::TableRecords;
 use crate::terms::value::{Values, content};
 use ats_mem::{
     BatchPlan, Busy, CaTree, Change, Direction, End, NoSuchKey, ReadPoint, Record, RecordBox,
-    Skipped, Upkeep, Walk, When,
+    Skipped, Transaction, Upkeep, Walk, When,
 };
 use ats_store::KeyRange;
 use ats_sync::{Guard, pin};
@@ -103,6 +103,41 @@ impl<S: BaseStore<Noted>> ats_store::BatchPlan<Record<Noted>, RecordBox<Noted>> 
 
     fn build(&mut self, index: usize, current: Option<&Record<Noted>>) -> Change<Noted> {
         self.plan.build(index, current)
+    }
+}
+
+/// A transaction that inserts no record that is too large.
+struct FittingTransaction<'a, S> {
+    store: &'a LimitedStore<S>,
+    plan: &'a mut dyn Transaction<Noted>,
+    /// The number of records that are too large.
+    too_large: u64,
+}
+
+impl<S: BaseStore<Noted>> Transaction<Noted> for FittingTransaction<'_, S> {
+    fn may_change(&self, index: usize) -> bool {
+        self.plan.may_change(index)
+    }
+
+    fn decide<'b>(&mut self, found: &'b dyn Fn(usize) -> Option<&'b Record<Noted>>) -> bool {
+        self.plan.decide(found)
+    }
+
+    fn change(&mut self, index: usize, found: Option<&Record<Noted>>) -> Change<Noted> {
+        // An expired record is left to the sweeps, which count it.
+        let found = Limited::<S, TermHost>::alive(found);
+        let change = self.plan.change(index, found);
+        let mut is_too_large = false;
+        let change = self.store.fitting(found, change, &mut is_too_large);
+        self.too_large += u64::from(is_too_large);
+        change
+    }
+
+    fn release(&mut self, has_committed: bool) {
+        if has_committed {
+            (0..self.too_large).for_each(|_| self.store.0.count_evicted());
+        }
+        self.plan.release(has_committed);
     }
 }
 
@@ -201,6 +236,15 @@ impl<S: BaseStore<Noted>> MapStore for LimitedStore<S> {
             }
             return Ok(is_done);
         }
+    }
+
+    fn transact(&self, keys: &[&[u8]], plan: &mut dyn Transaction<Noted>) -> Result<bool, Busy> {
+        let mut fitting = FittingTransaction {
+            store: self,
+            plan,
+            too_large: 0,
+        };
+        in_memory(self.0.transact(keys, &mut fitting))
     }
 
     fn put(&self, key: &[u8], record: RecordBox<Noted>, guard: &Guard) -> Result<bool, Busy> {

@@ -10,6 +10,7 @@ use super::limited::{LimitedStore, dating_for};
 use super::records::{Records, decode_key, decode_value, value_bytes};
 use super::store::{MapStore, OrderedStore};
 use super::store_of_map::StoreOfMap;
+use super::transaction::{MapView, TransactError};
 use super::value::{AsValue, Value};
 use crate::terms::TimeLeft;
 use crate::terms::note::Dating;

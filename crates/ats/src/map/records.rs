@@ -54,8 +54,9 @@ fn refuse(why: String) -> ! {
     panic!("the map does not take this: {why}")
 }
 
+/// Returns the words of a value to store.
 #[inline]
-fn words_of<V: Value>(value: &impl AsValue<V>) -> Words {
+pub(super) fn words_of<V: Value>(value: &impl AsValue<V>) -> Words {
     let bytes = value::bytes_of(value).unwrap_or_else(|why| refuse(why));
     pack(bytes.as_slice(), V::LEN)
 }
@@ -66,13 +67,13 @@ fn kept_bytes_of<K: Key>(key: &impl AsKey<K>) -> KeyBytes {
 
 /// Calls a function with the bytes of a key to store.
 #[inline]
-fn with_kept_key<K: Key, T>(key: &impl AsKey<K>, then: impl FnOnce(&[u8]) -> T) -> T {
+pub(super) fn with_kept_key<K: Key, T>(key: &impl AsKey<K>, then: impl FnOnce(&[u8]) -> T) -> T {
     key::with_kept_bytes(key, then).unwrap_or_else(|why| refuse(why))
 }
 
 /// Calls a function with the bytes of a key and the words of a value to store.
 #[inline]
-fn with_kept_pair<K: Key, V: Value, T>(
+pub(super) fn with_kept_pair<K: Key, V: Value, T>(
     key: &impl AsKey<K>,
     value: &impl AsValue<V>,
     then: impl FnOnce(&[u8], &[u64]) -> T,
@@ -190,7 +191,7 @@ impl<S: MapStore, K: Key, V: Value> Records<S, K, V> {
     }
 
     /// Returns the words of the value of a key.
-    fn words_at(&self, key: &[u8]) -> Option<Words> {
+    pub(super) fn words_at(&self, key: &[u8]) -> Option<Words> {
         let guard = pin();
         let record = self.store.get(&guard).get(key, &guard)?;
         Some(Words::from_slice(S::words(record)))

@@ -164,6 +164,55 @@ assert_eq!(map.get(\"pear\"), Some(3));")]
             merged.expect("the function makes a value")
         }
 
+        /// Runs a function that reads and changes several keys, and makes this one step: no other
+        /// thread sees a part of the changes, and nobody has changed a key that was read between
+        /// its reading and the step. Returns the result of the function.
+        ///
+        /// The function works on a view of the map. If other threads have changed a value that it
+        /// has read, it runs again on a new view, up to 64 times; after some attempts, the thread
+        /// sleeps in between, for at most 10 milliseconds. If the function returns an error, or
+        /// panics, nothing changes. A result, or an error, is returned only if all values that were
+        /// read are those of one moment, also if nothing is changed.
+        #[doc = example!($map, "map.insert_many([(\"anna\", 50), (\"ben\", 0)]);
+let pay = |euros: u32| {
+    map.transact(|view| {
+        let anna = view.get(\"anna\").ok_or(\"anna has no account\")?;
+        let left = anna.checked_sub(euros).ok_or(\"anna has too little\")?;
+        view.insert(\"anna\", left);
+        view.update(\"ben\", |ben| ben + euros).ok_or(\"ben has no account\")?;
+        Ok(left)
+    })
+};
+assert_eq!(pay(30), Ok(20));
+assert_eq!(pay(30), Err(ats::TransactError::Abandoned(\"anna has too little\")));
+assert_eq!((map.get(\"anna\"), map.get(\"ben\")), (Some(20), Some(30)));")]
+        ///
+        /// The function runs with no lock and no guard, so it may take any time, and use this map
+        /// and any other. Its reads and writes without the view are no part of the step, and are
+        /// made once in each attempt. It should have no other effects, since it may run several
+        /// times. In an attempt that fails, the values that it reads may be those of different
+        /// moments. So where they do not fit together it should return an error, which leads to
+        /// another attempt then, and not panic.
+        ///
+        /// O(m log m) for m keys, besides the time of reading each key twice, and writing those
+        /// that are changed. Ranges cannot be read: a [`snapshot`](Self::snapshot) shows all keys
+        /// of one moment. Keys that are changed, and those read beside them, are held while the
+        /// changes are made, as in [`insert_many`](Self::insert_many). New values get the time of
+        /// the map, and bounds hold when the call returns.
+        ///
+        /// The scheme is that of Kung and Robinson, "On optimistic methods for concurrency
+        /// control", 1981.
+        ///
+        /// # Errors
+        /// [`TransactError::Abandoned`] with an error of the function; [`TransactError::Conflict`]
+        /// if values that were read have changed during all attempts.
+        pub fn transact<T, E>(
+            &self,
+            run: impl FnMut(&mut MapView<'_, K, V>) -> Result<T, E>,
+        ) -> Result<T, TransactError<E>> {
+            self.records.transact(run)
+        }
+
         /// Removes the keys for which a function does not return `true`. Goes through the map like
         /// [`iter`](Self::iter). A key whose value changes after the function has seen it stays.
         #[doc = example!($map, "map.insert_many([(\"apple\", 30), (\"pear\", 40)]);

@@ -8,7 +8,8 @@ use crate::terms::note::Dating;
 use crate::terms::store::limited::OnFirstEntry;
 use ats_mem::{
     BatchPlan, Busy, CaTree, Change, Direction, End, HashTable, NoSuchKey, OnFirstSplit, Plain,
-    Provided, ReadPoint, Record, RecordBox, Records, Release, Skipped, Upkeep, Walk, When, go_on,
+    Provided, ReadPoint, Record, RecordBox, Records, Release, Skipped, Transaction, Upkeep, Walk,
+    When, go_on,
 };
 use ats_store::KeyRange;
 use ats_sync::Guard;
@@ -79,6 +80,8 @@ pub(crate) trait MapStore: Send + Sync + Sized + 'static {
         keys: &[&[u8]],
         plan: &mut dyn BatchPlan<Self::Of>,
     ) -> Result<bool, Busy>;
+
+    fn transact(&self, keys: &[&[u8]], plan: &mut dyn Transaction<Self::Of>) -> Result<bool, Busy>;
 
     fn put(&self, key: &[u8], record: RecordBox<Self::Of>, guard: &Guard) -> Result<bool, Busy>;
 
@@ -251,6 +254,10 @@ impl<S: BaseStore<Plain>> MapStore for S {
         plan: &mut dyn BatchPlan<Plain>,
     ) -> Result<bool, Busy> {
         Provided::update_long_batch(self, keys, plan)
+    }
+
+    fn transact(&self, keys: &[&[u8]], plan: &mut dyn Transaction<Plain>) -> Result<bool, Busy> {
+        Provided::transact(self, keys, None, plan)
     }
 
     #[inline(always)]

@@ -5,7 +5,8 @@
 use crate::checker::{Event, linearizable};
 use crate::{UNIT, alone, histories};
 use ats::terms::advance_clock;
-use ats::{HashMap, Limited, OrderedMap};
+use ats::{HashMap, Limited, MapView, OrderedMap};
+use std::convert::Infallible;
 
 const KEYS: u64 = 3;
 const ROUNDS: u64 = 1_000;
@@ -23,6 +24,12 @@ enum What {
     Update(usize, Option<i64>),
     Touch(usize, bool),
     Len(usize),
+    /// Exchanged the values of two keys, which were these, in a transaction.
+    Swap([usize; 2], [Option<i64>; 2]),
+    /// All values, read in a transaction.
+    All(State),
+    /// A transaction that had too many conflicts.
+    Nothing,
 }
 
 fn apply(state: &State, what: &What) -> Option<State> {
@@ -38,6 +45,12 @@ fn apply(state: &State, what: &What) -> Option<State> {
         }
         What::Touch(key, is_there) => after[*key].is_some() == *is_there,
         What::Len(len) => after.iter().flatten().count() == *len,
+        What::Swap([one, other], values) => {
+            after.swap(*one, *other);
+            [state[*one], state[*other]] == *values
+        }
+        What::All(all) => state == all,
+        What::Nothing => true,
     };
     is_possible.then_some(after)
 }
@@ -63,6 +76,28 @@ macro_rules! call {
                 |new| What::Update(index, new),
             ),
             11 => clock.record(|| map.touch(key), |is_there| What::Touch(index, is_there)),
+            12 => {
+                let keys = [key, $choice / 64 % KEYS];
+                let swap = |view: &mut MapView<'_, u64, i64>| {
+                    let values = keys.map(|key| view.get(key));
+                    for (key, value) in [(keys[0], values[1]), (keys[1], values[0])] {
+                        match value {
+                            Some(value) => view.put(key, value),
+                            None => drop(view.remove(key)),
+                        }
+                    }
+                    Ok::<_, Infallible>(values)
+                };
+                let indices = keys.map(|key| key as usize);
+                clock.record(
+                    || map.transact(swap),
+                    |done| done.map_or(What::Nothing, |values| What::Swap(indices, values)),
+                )
+            }
+            13 => clock.record(
+                || map.transact(|view| Ok::<_, Infallible>([0, 1, 2].map(|key| view.get(key)))),
+                |done| done.map_or(What::Nothing, What::All),
+            ),
             _ => clock.record(|| map.len(), What::Len),
         }
     }};

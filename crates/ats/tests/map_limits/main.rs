@@ -10,6 +10,7 @@ mod expiry;
 mod histories;
 mod linear;
 mod model;
+mod transactions;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

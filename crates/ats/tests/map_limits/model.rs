@@ -2,9 +2,9 @@
 
 use crate::{UNIT, alone, units};
 use ats::terms::advance_clock;
-use ats::{HashMap, Limited, OrderedMap, TimeLeft};
+use ats::{HashMap, Limited, OrderedMap, TimeLeft, TransactError};
 use proptest::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::time::Duration;
 
@@ -110,6 +110,29 @@ enum Op {
     Last,
     RemoveRange(u32, u32),
     Clear,
+    /// A transaction, and whether it commits.
+    Transact(Vec<Step>, bool),
+}
+
+/// A step of a transaction.
+#[derive(Clone, Debug)]
+enum Step {
+    Get(u32),
+    Insert(u32, String),
+    Put(u32, String),
+    Remove(u32),
+    Update(u32, String),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let (text, key) = (|| "[a-z]{0,12}", || 0..KEYS);
+    prop_oneof![
+        key().prop_map(Step::Get),
+        (key(), text()).prop_map(|(key, value)| Step::Insert(key, value)),
+        (key(), text()).prop_map(|(key, value)| Step::Put(key, value)),
+        key().prop_map(Step::Remove),
+        (key(), text()).prop_map(|(key, value)| Step::Update(key, value)),
+    ]
 }
 
 const KEYS: u32 = 12;
@@ -140,6 +163,8 @@ fn op() -> impl Strategy<Value = Op> {
         1 => Just(Op::Last),
         1 => (key(), key()).prop_map(|(low, high)| Op::RemoveRange(low, high)),
         1 => Just(Op::Clear),
+        4 => (prop::collection::vec(step(), 0..8), any::<bool>())
+            .prop_map(|(steps, commits)| Op::Transact(steps, commits)),
     ]
 }
 
@@ -255,6 +280,59 @@ macro_rules! check_shared {
             Op::Clear => {
                 map.clear();
                 model.pairs.clear();
+            }
+            Op::Transact(steps, commits) => {
+                let (mut draft, mut new) = (model.clone(), BTreeSet::new());
+                let done = map.transact(|view| {
+                    for step in steps {
+                        // The map is read unless the view has a value of its own.
+                        let (Step::Get(key)
+                        | Step::Insert(key, _)
+                        | Step::Put(key, _)
+                        | Step::Remove(key)
+                        | Step::Update(key, _)) = step;
+                        if !matches!(step, Step::Put(..)) && !new.contains(key) {
+                            draft.read(*key);
+                            model.read(*key);
+                        }
+                        if !matches!(step, Step::Get(_)) {
+                            let is_there = draft.pairs.contains_key(key);
+                            if is_there || !matches!(step, Step::Update(..)) {
+                                new.insert(*key);
+                            }
+                        }
+                        let old = draft.pairs.get(key).map(|pair| pair.value.clone());
+                        match step {
+                            Step::Get(key) => assert_eq!(view.get(*key), old),
+                            Step::Insert(key, value) => {
+                                assert_eq!(view.insert(*key, value), old);
+                                draft.insert(*key, value);
+                            }
+                            Step::Put(key, value) => {
+                                view.put(*key, value);
+                                draft.insert(*key, value);
+                            }
+                            Step::Remove(key) => {
+                                assert_eq!(view.remove(*key), old);
+                                draft.pairs.remove(key);
+                            }
+                            Step::Update(key, value) => {
+                                let made = view.update(*key, |_| value.clone());
+                                assert_eq!(made.is_some(), old.is_some());
+                                if old.is_some() {
+                                    draft.change(*key, value);
+                                }
+                            }
+                        }
+                    }
+                    if *commits { Ok(()) } else { Err("given up") }
+                });
+                if *commits {
+                    assert_eq!(done, Ok(()));
+                    *model = draft;
+                } else {
+                    assert_eq!(done, Err(TransactError::Abandoned("given up")));
+                }
             }
             _ => {}
         }

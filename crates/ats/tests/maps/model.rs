@@ -1,6 +1,6 @@
 //! Tests of maps against the maps of the standard library.
 
-use ats::{HashMap, Key, OrderedMap};
+use ats::{HashMap, Key, OrderedMap, TransactError};
 use proptest::prelude::*;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -25,6 +25,29 @@ enum Op {
     Range(Bound<usize>, Bound<usize>, Vec<bool>),
     Rank(usize),
     Snapshot,
+    /// A transaction, and whether it commits.
+    Transact(Vec<Step>, bool),
+}
+
+/// A step of a transaction.
+#[derive(Clone, Debug)]
+enum Step {
+    Get(usize),
+    Insert(usize, String),
+    Put(usize, String),
+    Remove(usize),
+    Append(usize, String),
+}
+
+fn step(keys: usize) -> impl Strategy<Value = Step> {
+    let text = || ".{0,12}";
+    prop_oneof![
+        3 => (0..keys).prop_map(Step::Get),
+        2 => (0..keys, text()).prop_map(|(key, value)| Step::Insert(key, value)),
+        1 => (0..keys, text()).prop_map(|(key, value)| Step::Put(key, value)),
+        2 => (0..keys).prop_map(Step::Remove),
+        2 => (0..keys, text()).prop_map(|(key, value)| Step::Append(key, value)),
+    ]
 }
 
 fn bound(keys: usize) -> impl Strategy<Value = Bound<usize>> {
@@ -55,6 +78,8 @@ fn op(keys: usize) -> impl Strategy<Value = Op> {
             .prop_map(|(low, high, ends)| Op::Range(low, high, ends)),
         2 => (0..keys).prop_map(Op::Rank),
         1 => Just(Op::Snapshot),
+        3 => (prop::collection::vec(step(keys), 0..8), any::<bool>())
+            .prop_map(|(steps, commits)| Op::Transact(steps, commits)),
     ]
 }
 
@@ -127,6 +152,45 @@ macro_rules! check_shared {
             Op::Retain(most) => {
                 map.retain(|_, value| value.len() <= *most);
                 model.retain(|_, value| value.len() <= *most);
+            }
+            Op::Transact(steps, commits) => {
+                let mut draft = model.clone();
+                let done = map.transact(|view| {
+                    for step in steps {
+                        match step {
+                            Step::Get(at) => {
+                                assert_eq!(view.get(key(at)), draft.get(&key(at)).cloned());
+                                let is_there = draft.contains_key(&key(at));
+                                assert_eq!(view.contains_key(key(at)), is_there);
+                            }
+                            Step::Insert(at, value) => assert_eq!(
+                                view.insert(key(at), value),
+                                draft.insert(key(at), value.clone())
+                            ),
+                            Step::Put(at, value) => {
+                                view.put(key(at), value);
+                                draft.insert(key(at), value.clone());
+                            }
+                            Step::Remove(at) => {
+                                assert_eq!(view.remove(key(at)), draft.remove(&key(at)));
+                            }
+                            Step::Append(at, value) => {
+                                let new = view.update(key(at), |old| joined(old, value));
+                                if let Some(old) = draft.get_mut(&key(at)) {
+                                    old.push_str(value);
+                                }
+                                assert_eq!(new, draft.get(&key(at)).cloned());
+                            }
+                        }
+                    }
+                    if *commits { Ok(()) } else { Err("given up") }
+                });
+                if *commits {
+                    assert_eq!(done, Ok(()));
+                    *model = draft;
+                } else {
+                    assert_eq!(done, Err(TransactError::Abandoned("given up")));
+                }
             }
             _ => {}
         }

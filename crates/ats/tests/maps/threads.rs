@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-const THREADS: u64 = 4;
+pub(crate) const THREADS: u64 = 4;
 
 /// Runs a function in several threads, with the number of each.
-fn in_threads<T: Send>(run: impl Fn(u64) -> T + Sync) -> Vec<T> {
+pub(crate) fn in_threads<T: Send>(run: impl Fn(u64) -> T + Sync) -> Vec<T> {
     thread::scope(|scope| {
         let threads: Vec<_> = (0..THREADS)
             .map(|n| {
