@@ -56,8 +56,8 @@
 //!   `merge` and `get_or_insert_with`: their changes depend on the value at the moment of the
 //!   change.
 //! - **Several keys.** `insert_many` and `insert_many_new` are one step: a thread that reads one of
-//!   the new values finds all others. So is `transact` of maps in memory, which also reads keys: all
-//!   of its values are those of the moment of its changes.
+//!   the new values finds all others. So is `transact` of maps in memory, which also reads keys:
+//!   all of its values are those of the moment of its changes.
 //! - **Iterators** see each key as of a moment after the iterator was made and before the pair is
 //!   returned. A key that is present throughout is returned exactly once, a key that is absent
 //!   throughout is not returned. `retain` and `remove_range` go through a map in the same way, and
