@@ -41,6 +41,15 @@
 //! queries that ran at the commit, the removal has the time of the commit, not that of its end: a
 //! query that begins between the two does not see the record before.
 //!
+//! # Transactions over several stores
+//! A transaction over several stores has a batch in each of them, which form a *group*. The last
+//! batch is the *leader*: while it is open, the others count as open, whatever their own states
+//! say. The commit enters the store of each batch in turn, takes the time there, and stays inside
+//! until the leader has committed: so one store to the state of the leader makes all batches
+//! visible, and a query of each of the stores begins either before all of it or after. All threads
+//! take the stores in the order of their addresses, both to hold keys and to commit, so they wait
+//! for each other in one direction only.
+//!
 //! # Long batches
 //! A batch that pins for itself (`Pinning::Own`) repins after each [`PIECE`] keys, installed or
 //! cleared, and is not pinned while it builds a record. The objects that it refers to across pieces
@@ -58,8 +67,13 @@
 //!   until the stamp is cleared, even after the commit; from then on, the batch does not touch it.
 //! - BATCH-6. From its decision about a key until its end, a batch holds the key, for every kind of
 //!   decision.
+//! - BATCH-7. The leader of a group commits after the times of the other batches are set, while the
+//!   thread is inside all stores that have changes; its block is retired after all keys of the
+//!   group were released, so its state outlives the entries of the group.
 
 mod block;
+#[cfg(all(test, loom))]
+mod models;
 mod pinning;
 mod run;
 mod stepwise;
@@ -70,6 +84,6 @@ pub use pinning::PIECE;
 pub(crate) use pinning::Pinning;
 pub(crate) use run::{put, remove, update, update_alone, update_batch};
 pub use stepwise::{KeyStep, Stepwise, Trip};
-pub use transaction::Transaction;
 pub(crate) use transaction::transact;
+pub use transaction::{Decision, MOST_STORES, Part, Transaction, transact_all};
 pub use wait::HeldKeyWait;

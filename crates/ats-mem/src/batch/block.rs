@@ -51,6 +51,14 @@ impl<R: Release> Batch<R> {
         Batch(block)
     }
 
+    /// Makes this batch, which has no entries yet, one of a group that `leader` leads: see
+    /// [`commit`](Self::commit).
+    pub(super) fn follow(&mut self, leader: &Self) {
+        // SAFETY: the block is ours until the batch ends (BATCH-4), and without entries no other
+        // thread has a pointer to its head.
+        unsafe { (*self.0.as_ptr()).shared.follow(&leader.head().shared) };
+    }
+
     fn bytes(keys: usize) -> usize {
         size_of::<BatchHeader<R>>() + keys * size_of::<Entry<Record<R>>>()
     }
@@ -179,7 +187,7 @@ impl<R: Release> Batch<R> {
     /// Commits or aborts the batch, whose keys stay held. Returns the time for
     /// [`release`](Self::release), before which the thread stays pinned if it pins for itself.
     #[inline(always)]
-    pub(super) fn conclude<S: Stepwise<R> + ?Sized>(
+    fn conclude<S: Stepwise<R> + ?Sized>(
         &self,
         ending: Ending,
         store: &S,
@@ -188,13 +196,13 @@ impl<R: Release> Batch<R> {
         // The thread is pinned when the state changes: the readers that can no longer see the
         // records before are pinned no later than these are retired.
         let guard = pinning.guard();
-        CommitTime(match ending {
-            Ending::Commit => self.commit(store, guard),
+        match ending {
+            Ending::Commit => self.commit(store, guard, &mut || ()),
             Ending::Abort => {
                 self.head().shared.end(State::Aborted);
-                None
+                CommitTime(None)
             }
-        })
+        }
     }
 
     /// Releases the keys, after the batch has [concluded](Self::conclude).
@@ -270,8 +278,16 @@ impl<R: Release> Batch<R> {
         old.map(|old| old.pointer())
     }
 
-    /// Returns the clock at the commit, if queries run.
-    fn commit<S: Stepwise<R> + ?Sized>(&self, store: &S, guard: &Guard) -> Option<Tick> {
+    /// Commits the batch, and then calls `then`, still inside the store: no query begins meanwhile.
+    /// The leader of a group commits in the innermost of these calls, by which all batches of the
+    /// group become visible (BATCH-7). Returns the clock at the commit, if queries run.
+    #[inline(always)]
+    pub(super) fn commit<S: Stepwise<R> + ?Sized>(
+        &self,
+        store: &S,
+        guard: &Guard,
+        then: &mut dyn FnMut(),
+    ) -> CommitTime {
         let head = self.head();
         let put = self
             .entries()
@@ -283,7 +299,8 @@ impl<R: Release> Batch<R> {
             });
         let Some(put) = put else {
             head.shared.end(State::Committed(0));
-            return None;
+            then();
+            return CommitTime(None);
         };
         let mut tick = None;
         store.commit(put.key(), (head.weight, head.put), guard, &mut || {
@@ -292,11 +309,13 @@ impl<R: Release> Batch<R> {
             let time = || store.read_points().map_or(0, ReadPoints::time);
             let time = tick.map_or_else(time, Tick::time);
             head.shared.end(State::Committed(time));
+            then();
         });
-        tick
+        CommitTime(tick)
     }
 
     /// Frees the batch after a grace period, because readers may still use its entries (BATCH-4).
+    /// The leader of a group is the last one of it to get here (BATCH-7).
     fn retire(&self, guard: &Guard) {
         unsafe fn free<R: Release>(raw: *mut u8) {
             // SAFETY: the block from `retire` begins with a head, and no stamp names its entries

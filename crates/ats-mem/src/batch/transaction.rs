@@ -1,12 +1,15 @@
-//! Transactions: batches that decide about their keys together, when all are held.
+//! Transactions: batches that decide about their keys together, when all are held. A transaction
+//! over several stores is a group of batches: see [`batch`](super).
 
 use super::block::Ending;
 use super::pinning::{PIECE, Pinning};
 use super::run::{Open, visible};
 use super::stepwise::{KeyStep, Stepwise, Trip};
 use crate::change::{Busy, Change};
+use crate::read_points::CommitTime;
 use crate::record::entry::Installed;
 use crate::record::{Record, Release};
+use std::ptr;
 
 /// The decisions of a transaction about its keys, which are named by their indices.
 pub trait Transaction<R: Release> {
@@ -30,16 +33,78 @@ pub trait Transaction<R: Release> {
     fn release(&mut self, has_committed: bool);
 }
 
-/// A transaction that is released when this is dropped.
-struct Releasing<'p, R: Release> {
-    plan: &'p mut dyn Transaction<R>,
-    has_committed: bool,
+/// Number of stores of a transaction at most: the commit enters each of them before it leaves the
+/// first one.
+pub const MOST_STORES: usize = 64;
+
+/// The part of a transaction over several stores that concerns one of them.
+pub struct Part<'a, R: Release> {
+    /// The store, which lives until the transaction has ended, without a guard.
+    pub store: &'a dyn Stepwise<R>,
+    /// The keys: distinct, and ascending bytewise.
+    pub keys: &'a [&'a [u8]],
+    /// The decisions about these keys.
+    pub plan: &'a mut dyn Transaction<R>,
 }
 
-impl<R: Release> Drop for Releasing<'_, R> {
-    fn drop(&mut self) {
-        self.plan.release(self.has_committed);
+/// The decision about a transaction over several stores as a whole.
+pub trait Decision {
+    /// Decides about all stores, after the plan of each has [decided](Transaction::decide): all
+    /// keys of all stores are held. Returns `false` if nothing is to be changed. Called once.
+    fn decide(&mut self) -> bool;
+
+    /// Confirms the decision when all changes are made, immediately before they become visible.
+    /// Returns `false` if everything is to be undone. Called at most once.
+    fn confirm(&mut self) -> bool;
+}
+
+/// The decision about a transaction of which the plan of its only store decides.
+struct Agreed;
+
+impl Decision for Agreed {
+    fn decide(&mut self) -> bool {
+        true
     }
+
+    fn confirm(&mut self) -> bool {
+        true
+    }
+}
+
+/// Runs a transaction like [`Provided::transact`](crate::Provided::transact) over several stores,
+/// as one step: once a reader has seen a change in one store, every reader that looks afterwards
+/// sees all of them in all stores. All stores are different, and up to [`MOST_STORES`].
+///
+/// A plan is told whether its part is released before the keys of its store are released; other
+/// stores may have released theirs then.
+///
+/// # Panics
+/// If a store is there twice, or there are too many.
+pub fn transact_all<R: Release>(
+    parts: &mut [Part<'_, R>],
+    decision: &mut dyn Decision,
+) -> Result<bool, Busy> {
+    let address = |part: &Part<'_, R>| ptr::from_ref(part.store).addr();
+    assert!(parts.len() <= MOST_STORES, "a transaction of many stores");
+    // The one order in which all threads take stores.
+    parts.sort_unstable_by_key(address);
+    assert!(
+        parts
+            .windows(2)
+            .all(|pair| address(&pair[0]) < address(&pair[1])),
+        "each store is there once"
+    );
+    if let [only] = parts {
+        return run(&mut [Member::of_part(only)], decision);
+    }
+    // They are dropped in this order, the leader last (BATCH-7).
+    let mut members: Vec<_> = parts.iter_mut().map(Member::of_part).collect();
+    if let Some((leader, others)) = members.split_last_mut() {
+        for other in others {
+            other.open.batch.follow(&leader.open.batch);
+        }
+    }
+    run(&mut members, decision)
 }
 
 /// [`Provided::transact`](crate::Provided::transact) for any store that can step.
@@ -49,42 +114,156 @@ pub(crate) fn transact<R: Release, S: Stepwise<R> + ?Sized>(
     pinning: Pinning<'_>,
     plan: &mut dyn Transaction<R>,
 ) -> Result<bool, Busy> {
-    debug_assert!(keys.windows(2).all(|pair| pair[0] < pair[1]), "keys ascend");
-    let mut open = Open::new(store, keys.len(), pinning);
-    // Declared behind the batch, so it is dropped before the keys are released by an abort.
-    let mut plan = Releasing {
-        plan,
-        has_committed: false,
-    };
-    let mut trip = Trip::new();
-    for (piece, some) in keys.chunks(PIECE).enumerate() {
-        open.pinning.pause();
-        store.prefetch_batch(some, open.pinning.guard());
-        for (at, key) in some.iter().enumerate() {
-            let may_change = plan.plan.may_change(piece * PIECE + at);
-            open.hold(key, may_change, &mut trip)?;
-        }
+    run(&mut [Member::new(store, keys, pinning, plan)], &mut Agreed)
+}
+
+/// Runs a transaction over stores that ascend by their addresses. The caller drops the members in
+/// this order, which aborts them unless they have committed.
+#[inline(always)]
+fn run<R: Release, S: Stepwise<R> + ?Sized>(
+    members: &mut [Member<'_, R, S>],
+    decision: &mut dyn Decision,
+) -> Result<bool, Busy> {
+    for member in &mut *members {
+        member.hold()?;
     }
-    open.pinning.pause();
-    let entries = open.batch.entries();
-    // SAFETY: the keys are held, so the records before live, pinned or not (BATCH-3).
-    let found = |index: usize| visible(unsafe { entries[index].before() });
-    if !plan.plan.decide(&found) {
+    if !members.iter_mut().all(Member::decide) || !decision.decide() {
         return Ok(false);
     }
-    for index in 0..keys.len() {
-        if index % PIECE == PIECE - 1 {
-            open.pinning.pause();
-        }
-        if plan.plan.may_change(index) && !open.settle(index, plan.plan) {
-            return Ok(false);
+    if !members.iter_mut().all(Member::settle) || !decision.confirm() {
+        return Ok(false);
+    }
+    commit(members);
+    // The thread is pinned once for each store, so that it can now pause again.
+    for member in members.iter_mut().skip(1) {
+        member.open.pinning.pause();
+    }
+    members.iter_mut().for_each(Member::release);
+    Ok(true)
+}
+
+/// Commits the batches, each inside the commit of the one before.
+fn commit<R: Release, S: Stepwise<R> + ?Sized>(members: &mut [Member<'_, R, S>]) {
+    let Some((member, others)) = members.split_first_mut() else {
+        return;
+    };
+    let Open {
+        batch,
+        ended,
+        store,
+        pinning,
+    } = &mut member.open;
+    *ended = true;
+    // The thread is pinned when the state changes: the readers that can no longer see the records
+    // before are pinned no later than these are retired.
+    let guard = pinning.guard();
+    member.time = batch.commit(*store, guard, &mut || commit(others));
+}
+
+/// The part of a running transaction that concerns one store.
+struct Member<'a, R: Release, S: Stepwise<R> + ?Sized> {
+    /// Declared before the batch, so it is dropped before the keys are released by an abort.
+    plan: Releasing<'a, R>,
+    open: Open<'a, R, S>,
+    keys: &'a [&'a [u8]],
+    /// The time of the commit.
+    time: CommitTime,
+}
+
+/// A plan that is told of its end when this is dropped, if it was not told before.
+struct Releasing<'a, R: Release>(Option<&'a mut dyn Transaction<R>>);
+
+impl<'a, R: Release> Releasing<'a, R> {
+    fn plan(&mut self) -> &mut (dyn Transaction<R> + 'a) {
+        &mut **self.0.as_mut().expect("it is told in the end only")
+    }
+
+    fn release(&mut self, has_committed: bool) {
+        if let Some(plan) = self.0.take() {
+            plan.release(has_committed);
         }
     }
-    open.commit_before_release(|| {
-        plan.has_committed = true;
-        drop(plan);
-    });
-    Ok(true)
+}
+
+impl<R: Release> Drop for Releasing<'_, R> {
+    fn drop(&mut self) {
+        self.release(false);
+    }
+}
+
+impl<'a, R: Release> Member<'a, R, dyn Stepwise<R> + 'a> {
+    fn of_part(part: &'a mut Part<'_, R>) -> Self {
+        Member::new(part.store, part.keys, Pinning::Own(None), part.plan)
+    }
+}
+
+impl<'a, R: Release, S: Stepwise<R> + ?Sized> Member<'a, R, S> {
+    #[inline(always)]
+    fn new(
+        store: &'a S,
+        keys: &'a [&'a [u8]],
+        pinning: Pinning<'a>,
+        plan: &'a mut dyn Transaction<R>,
+    ) -> Self {
+        debug_assert!(keys.windows(2).all(|pair| pair[0] < pair[1]), "keys ascend");
+        Member {
+            plan: Releasing(Some(plan)),
+            open: Open::new(store, keys.len(), pinning),
+            keys,
+            time: CommitTime(None),
+        }
+    }
+
+    /// Holds all keys. The thread is not pinned afterwards if the batch pins for itself.
+    fn hold(&mut self) -> Result<(), Busy> {
+        let (open, plan) = (&mut self.open, self.plan.plan());
+        let mut trip = Trip::new();
+        for (piece, some) in self.keys.chunks(PIECE).enumerate() {
+            open.pinning.pause();
+            open.store.prefetch_batch(some, open.pinning.guard());
+            for (at, key) in some.iter().enumerate() {
+                let may_change = plan.may_change(piece * PIECE + at);
+                open.hold(key, may_change, &mut trip)?;
+            }
+        }
+        open.pinning.pause();
+        Ok(())
+    }
+
+    /// Lets the plan decide. Returns `false` if nothing is to be changed.
+    fn decide(&mut self) -> bool {
+        let entries = self.open.batch.entries();
+        // SAFETY: the keys are held, so the records before live, pinned or not (BATCH-3).
+        let found = |index: usize| visible(unsafe { entries[index].before() });
+        self.plan.plan().decide(&found)
+    }
+
+    /// Makes the changes of all keys. Returns `false` if the batch is to be aborted.
+    fn settle(&mut self) -> bool {
+        let (open, plan) = (&mut self.open, self.plan.plan());
+        for index in 0..self.keys.len() {
+            if index % PIECE == PIECE - 1 {
+                open.pinning.pause();
+            }
+            if plan.may_change(index) && !open.settle(index, plan) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Releases the keys of the batch, which has committed.
+    fn release(&mut self) {
+        self.plan.release(true);
+        let Open {
+            batch,
+            store,
+            pinning,
+            ..
+        } = &mut self.open;
+        batch.release(Ending::Commit, self.time, *store, pinning);
+        pinning.pause();
+    }
 }
 
 impl<R: Release, S: Stepwise<R> + ?Sized> Open<'_, R, S> {
@@ -120,16 +299,5 @@ impl<R: Release, S: Stepwise<R> + ?Sized> Open<'_, R, S> {
             (Change::Abort | Change::Later, _) => return false,
         }
         true
-    }
-
-    /// Commits, calls `committed`, and releases the keys.
-    fn commit_before_release(mut self, committed: impl FnOnce()) {
-        self.ended = true;
-        let time = self
-            .batch
-            .conclude(Ending::Commit, self.store, &mut self.pinning);
-        committed();
-        self.batch
-            .release(Ending::Commit, time, self.store, &mut self.pinning);
     }
 }

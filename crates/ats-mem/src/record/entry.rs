@@ -18,27 +18,53 @@ pub(crate) enum State {
 const OPEN: u64 = u64::MAX;
 const ABORTED: u64 = u64::MAX - 1;
 
-/// The part of a batch that readers load: the time of its commit, or another state.
-pub(crate) struct BatchState(AtomicU64);
+/// The part of a batch that readers load.
+pub(crate) struct BatchState {
+    /// The time of the commit, or another state.
+    word: AtomicU64,
+    /// The state of the batch that leads the group of this one, or null.
+    leader: *const BatchState,
+}
 
 impl BatchState {
     /// Creates the state of an open batch.
     pub(crate) fn new() -> Self {
-        BatchState(AtomicU64::new(OPEN))
+        BatchState {
+            word: AtomicU64::new(OPEN),
+            leader: ptr::null(),
+        }
     }
 
-    /// Ends the batch (BATCH-1). A thread that reads this state sees all earlier writes.
+    /// Makes the batch, which has no entries yet, one of a group that another batch leads. That one
+    /// has no leader, and is freed later than the entries of this one (BATCH-7).
+    pub(crate) fn follow(&mut self, leader: &BatchState) {
+        self.leader = leader;
+    }
+
+    /// Ends the batch (BATCH-1). A thread that reads this state sees all earlier writes. The commit
+    /// of a batch that has a leader takes effect when the leader commits (BATCH-7).
     pub(crate) fn end(&self, state: State) {
         let word = match state {
             State::Open => OPEN,
             State::Committed(time) => time,
             State::Aborted => ABORTED,
         };
-        self.0.store(word, Ordering::Release);
+        self.word.store(word, Ordering::Release);
     }
 
     fn state(&self) -> State {
-        match self.0.load(Ordering::Acquire) {
+        // SAFETY: `leader` is null, or the state of a batch that is freed later than the entries of
+        // this one, of which the caller has one (BATCH-7).
+        let leader = unsafe { self.leader.as_ref() }.map(BatchState::own_state);
+        match leader {
+            // The time of this batch was set before.
+            None | Some(State::Committed(_)) => self.own_state(),
+            Some(state) => state,
+        }
+    }
+
+    fn own_state(&self) -> State {
+        match self.word.load(Ordering::Acquire) {
             OPEN => State::Open,
             ABORTED => State::Aborted,
             time => State::Committed(time),
