@@ -133,7 +133,7 @@ known_atoms! {
     NoSnapshot = "no_snapshot",
     /// `snapshot_ended`: the snapshot has ended.
     SnapshotEnded = "snapshot_ended",
-    /// `disk`
+    /// `disk`: a word of options; the table is on disk, which has no transactions.
     Disk = "disk",
     /// `query`
     Query = "query",
@@ -389,6 +389,10 @@ known_atoms! {
     Else = "else",
     /// `steps`: a transaction has too many steps.
     Steps = "steps",
+    /// `tables`: a transaction has too many tables.
+    Tables = "tables",
+    /// `table`: an element of the list of a transaction over several tables.
+    Table = "table",
     /// `no_such_part`: neither a condition nor a step.
     NoSuchPart = "no_such_part",
     /// `pattern`: not a pattern with guards.

@@ -76,6 +76,7 @@ impl From<Error> for NoReply {
             Error::Snapshot => KnownAtom::Snapshot,
             Error::Ended => KnownAtom::SnapshotEnded,
             Error::SystemLimit => KnownAtom::SystemLimit,
+            Error::TooManyTables => KnownAtom::Tables,
             Error::Storage(ats_store::Error::WouldBlock) => return NoReply::DirtyIo,
             Error::Storage(ats_store::Error::Corrupt) => KnownAtom::Damaged,
             Error::Storage(ats_store::Error::Merge) => KnownAtom::MergeFailed,

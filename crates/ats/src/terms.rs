@@ -62,7 +62,8 @@
 //!   objects or none. A thread that has seen one of them finds all others.
 //! - **A transaction.** [`transact`](Table::transact) tests several keys and changes several keys
 //!   as one step: every reader sees all of its changes or none, and its conditions hold at that
-//!   moment.
+//!   moment. [`transact_all`](Table::transact_all) does so over several tables: a thread that has
+//!   seen a change in one table finds all others in all tables.
 //! - **A failure.** An operation that returns an [`Error`] has changed nothing. A failed change by
 //!   a query keeps the changes that it has made before.
 //! - **A walk or a query.** [`scan`](Table::scan), [`select`](Table::select) and steps with
@@ -193,7 +194,9 @@ pub use operations::insert::ExistingKey;
 pub use operations::lifetime::Lifetime;
 pub use operations::merge::{Locking, MergedValue, Merging};
 pub use operations::order_statistics::Passage;
-pub use operations::transact::{Accepts, Condition, NotDone, Place, Step, StepResult};
+pub use operations::transact::{
+    Accepts, Condition, MOST_TABLES, NotDone, Place, Step, StepResult, TablePart,
+};
 pub use operations::walk::NextKey;
 pub use read_point::TableReadPoint;
 pub use snapshot::Snapshot;

@@ -162,7 +162,7 @@ fn commit<R: Release, S: Stepwise<R> + ?Sized>(members: &mut [Member<'_, R, S>])
 
 /// The part of a running transaction that concerns one store.
 struct Member<'a, R: Release, S: Stepwise<R> + ?Sized> {
-    /// Declared before the batch, so it is dropped before the keys are released by an abort.
+    /// The plan, declared before the batch: it is dropped before an abort releases the keys.
     plan: Releasing<'a, R>,
     open: Open<'a, R, S>,
     keys: &'a [&'a [u8]],

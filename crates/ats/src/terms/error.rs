@@ -33,6 +33,8 @@ pub enum Error {
     Bound,
     /// The result has more bits than an integer can have.
     SystemLimit,
+    /// A transaction names [too many](crate::terms::MOST_TABLES) tables.
+    TooManyTables,
     /// The objects have more words than the workspace is [limited](crate::terms::Workspace::limit)
     /// to, or a query needs more steps for one object than its
     /// [slice](crate::terms::select::Slice::with_limit) allows.
@@ -96,6 +98,7 @@ impl fmt::Display for Error {
             Error::Bound => "the objects of a key are larger than the bound of the table",
             Error::NoTtl => "the objects of the table do not expire",
             Error::SystemLimit => "the result is larger than an integer may be",
+            Error::TooManyTables => "a transaction has 64 tables at most",
             Error::TooLarge => "the objects are larger than the caller allows",
             Error::Busy => "another operation holds a key; try again",
             Error::Storage(error) => return write!(f, "the store of the table: {error}"),

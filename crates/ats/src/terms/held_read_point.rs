@@ -18,8 +18,9 @@ use crate::terms::store::Store;
 use crate::terms::store::records::{Decide, TableRecords, Visit, Walked};
 use crate::terms::store::store_ref::StoreRef;
 use crate::terms::value::{Rec, Values};
+use ats_mem::batch;
 use ats_mem::read_points::Query;
-use ats_mem::{BatchPlan, NoSuchKey, Transaction, Walk, When, go_on};
+use ats_mem::{BatchPlan, NoSuchKey, Walk, When, go_on};
 use ats_store::{End, WalkFrom};
 use ats_sync::Guard;
 use ats_term::image::Host;
@@ -297,11 +298,7 @@ impl<H: Host> TableRecords<H> for HeldReadPoint<H> {
         Err(Error::Snapshot)
     }
 
-    fn transact(
-        &self,
-        _keys: &[&[u8]],
-        _plan: &mut dyn Transaction<Values<H>>,
-    ) -> Result<bool, Error> {
+    fn stepwise(&self) -> Result<&dyn batch::Stepwise<Values<H>>, Error> {
         Err(Error::Snapshot)
     }
 

@@ -20,11 +20,12 @@ use crate::terms::bag::Decided;
 use crate::terms::error::Error;
 use crate::terms::note::Dating;
 use crate::terms::value::{Rec, Values};
+use ats_mem::batch;
 use ats_mem::read_points::{self, ReadPoints};
 use ats_mem::sequence::Leftovers;
 use ats_mem::{
     Adaptation, BatchPlan, Beside, Buckets, Busy, CaTree, Change, HashTable, OnFirstSplit,
-    ReadPoint, RecordBox, ShapeNode, ShortKey, Skipped, Totals, Transaction, Upkeep, Walk, When,
+    ReadPoint, RecordBox, ShapeNode, ShortKey, Skipped, Totals, Upkeep, Walk, When,
 };
 use ats_store::{Bags, Direction, End, KeyRange, SlotAnswer};
 use ats_sync::Guard;
@@ -335,11 +336,15 @@ impl<H: Host> Store<H> {
             guard: Option<&Guard>,
             plan: &mut dyn BatchPlan<Values<H>>
         ) -> Result<bool, Error>;
-        fn transact<'g>(
+        fn stepwise<'g>(&'g self) -> Result<&'g dyn batch::Stepwise<Values<H>>, Error>;
+        fn living<'r>(&'r self, record: Option<&'r Rec<H>>) -> Option<&'r Rec<H>>;
+        fn dated_if_it_fits<'g>(
             &'g self,
-            keys: &[&[u8]],
-            plan: &mut dyn Transaction<Values<H>>
-        ) -> Result<bool, Error>;
+            key: &[u8],
+            found: Option<&Rec<H>>,
+            change: Change<Values<H>>
+        ) -> Option<Change<Values<H>>>;
+        fn after_held<'g>(&'g self, is_larger: bool) -> Result<(), Error>;
         fn update_end<'g>(
             &'g self,
             end: End,

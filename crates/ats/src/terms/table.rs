@@ -577,7 +577,9 @@ impl<H: Host> Table<H> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Storage`]; then nothing has changed.
+    /// [`Error::Busy`] while a [transaction over several tables](Table::transact_all) runs: the
+    /// caller can try again, and no further one begins for a tenth of a second. [`Error::Storage`].
+    /// Then nothing has changed.
     pub fn clear(&self) -> Result<usize, Error> {
         let guard = ats_sync::pin();
         // A store of bytes may fail to count, so it counts before anything is removed.
@@ -597,6 +599,17 @@ impl<H: Host> Table<H> {
     /// The errors of [`clear`](Table::clear).
     pub fn delete_all(&self) -> Result<(), Error> {
         self.store.take_out(&ats_sync::pin()).map(drop)
+    }
+
+    /// Lets no long list and no transaction begin in the table any more, which its owner is about
+    /// to give up: so no [transaction over several tables](Table::transact_all) changes others
+    /// afterwards.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] while such a transaction runs: the caller can try again, and no further one
+    /// begins for a tenth of a second.
+    pub fn close(&self) -> Result<(), Error> {
+        self.store(&ats_sync::pin()).close_to_spanning_batches()
     }
 
     /// Calls a function that replaces all records of the table's [store of bytes](Table::on_store)

@@ -24,3 +24,4 @@ mod snapshots;
 mod take_all;
 mod threads;
 mod transactions;
+mod transactions_together;

@@ -3,11 +3,15 @@
 //! The keys of all conditions and steps are held first ([`Provided::transact`]). Then the steps run
 //! as operations of a draft of the table, whose records are an [overlay](Overlay) on those of the
 //! held keys, so they mean exactly the same as elsewhere. The commit makes the records of the
-//! overlay visible together.
+//! overlay visible together. A transaction over several tables holds the keys of all of them, and
+//! has a draft of each.
 //!
 //! [`Provided::transact`]: ats_mem::Provided::transact
 
-use crate::terms::cells::{self, Stopped};
+mod run;
+
+pub use ats_mem::batch::MOST_STORES as MOST_TABLES;
+
 use crate::terms::error::Error;
 use crate::terms::lookup_result::LookupResult;
 use crate::terms::operations::counter::CounterOp;
@@ -16,16 +20,11 @@ use crate::terms::store::overlay::Overlay;
 use crate::terms::store::records::TableRecords;
 use crate::terms::store::{Records, Store};
 use crate::terms::table::{CurrentStore, Table};
-use crate::terms::value::{Rec, Values};
 use crate::terms::workspace::Workspace;
-use ats_mem::{Change, Transaction};
 use ats_store::Error as StoreError;
-use ats_sync::Guard;
 use ats_term::TermRef;
-use ats_term::image::{Host, image_eq};
+use ats_term::image::Host;
 use std::fmt;
-use std::ops::ControlFlow;
-use std::ptr;
 use std::sync::Arc;
 
 /// A condition of a [transaction](Table::transact) on a key of the table. `T` is the type of terms.
@@ -83,6 +82,18 @@ pub enum Step<'a, T> {
     Take(T),
 }
 
+/// The part of a transaction over [several tables](Table::transact_all) that concerns one of them.
+pub struct TablePart<'a, 't, H: Host> {
+    /// The table.
+    pub table: &'a Table<H>,
+    /// The conditions on keys of the table.
+    pub conditions: &'a [Condition<'a, H, H::Term<'t>>],
+    /// The steps that are carried out if all conditions of all parts hold.
+    pub then: &'a [Step<'a, H::Term<'t>>],
+    /// The steps that are carried out otherwise.
+    pub otherwise: &'a [Step<'a, H::Term<'t>>],
+}
+
 /// The result of a [`Step`].
 pub enum StepResult<'a, H: Host> {
     /// The answer of `insert_new` and `update_element`; `true` for `insert`, `delete` and
@@ -100,6 +111,9 @@ pub enum StepResult<'a, H: Host> {
 /// changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotDone {
+    /// The part that failed, by its index from 0, in a transaction over several tables; `None` if
+    /// there is one table, or if the whole failed.
+    pub table: Option<usize>,
     /// The condition or the step that failed; `None` if the whole failed.
     pub place: Option<Place>,
     /// The reason.
@@ -119,12 +133,28 @@ pub enum Place {
 
 impl From<Error> for NotDone {
     fn from(error: Error) -> Self {
-        NotDone { place: None, error }
+        NotDone {
+            table: None,
+            place: None,
+            error,
+        }
+    }
+}
+
+impl NotDone {
+    fn of_part(self, index: usize) -> Self {
+        NotDone {
+            table: Some(index),
+            ..self
+        }
     }
 }
 
 impl fmt::Display for NotDone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(table) = self.table {
+            write!(f, "table {}: ", table + 1)?;
+        }
         let (what, index) = match self.place {
             None => return self.error.fmt(f),
             Some(Place::Condition(index)) => ("condition", index),
@@ -136,9 +166,6 @@ impl fmt::Display for NotDone {
 }
 
 impl std::error::Error for NotDone {}
-
-/// The number of equal objects that a caller with a limit removes at most.
-const FEW_EQUAL: usize = 256;
 
 impl<H: Host> Table<H> {
     /// Tests conditions on keys, and carries out the steps of `then` if all of them hold, else
@@ -198,17 +225,96 @@ impl<H: Host> Table<H> {
         work: &mut Workspace<H>,
         read: impl Fn(StepResult<'_, H>) -> Result<R, Error>,
     ) -> Result<(bool, Vec<R>), NotDone> {
+        let part = TablePart {
+            table: self,
+            conditions,
+            then,
+            otherwise,
+        };
+        let done = run::run(&[part], work, &read, &mut || Ok(()));
+        let not_done = |not: NotDone| NotDone { table: None, ..not };
+        done.map(|(held, mut results)| (held, results.pop().unwrap_or_default()))
+            .map_err(not_done)
+    }
+
+    /// Tests conditions on the keys of several tables, and carries out the steps of all of them,
+    /// like [`transact`](Table::transact): those of `then` if all conditions of all tables hold,
+    /// else those of `otherwise`. Returns `true` if the conditions held, and the results of each
+    /// part. A table may have several parts: first all conditions are tested, in order, and then
+    /// all steps are carried out, in order.
+    ///
+    /// All of it is one step for every reader and every other writer, in whatever order they look
+    /// at the tables: once a look-up has shown a change in one table, every later look-up in
+    /// another table shows the changes there. Snapshots of two tables are of two moments; but if
+    /// one shows the changes in its table, a later one of another table does, too.
+    ///
+    /// `confirm` is called last, when all steps are carried out and before anybody sees a change.
+    /// If it fails, nothing has changed.
+    ///
+    /// O(m log m) for m conditions and steps, besides the operations, as for one table.
+    ///
+    /// ```
+    /// use ats::terms::{Condition, Step, StepResult, Table, TablePart, TableType, TermHost};
+    /// use ats::terms::Workspace;
+    /// use ats_term::Term;
+    ///
+    /// let waiting = Table::<TermHost>::new(TableType::OrderedSet, 1);
+    /// let done = Table::<TermHost>::new(TableType::Set, 1);
+    /// let mut work = Workspace::new();
+    /// let (job, number) = (Term::from((1, "print")), Term::from(1));
+    /// waiting.insert(&job, &mut work)?;
+    /// let parts = [
+    ///     TablePart {
+    ///         table: &waiting,
+    ///         conditions: &[Condition::Present(&number)],
+    ///         then: &[Step::Delete(&number)],
+    ///         otherwise: &[],
+    ///     },
+    ///     TablePart {
+    ///         table: &done,
+    ///         conditions: &[Condition::Absent(&number)],
+    ///         then: &[Step::Insert(&job)],
+    ///         otherwise: &[],
+    ///     },
+    /// ];
+    /// let is_done = |result: StepResult<'_, _>| Ok(matches!(result, StepResult::Done(true)));
+    /// let moved = Table::transact_all(&parts, &mut work, is_done, || Ok(()))?;
+    /// assert_eq!(moved, (true, vec![vec![true], vec![true]]));
+    /// assert_eq!((waiting.len()?, done.len()?), (0, 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`transact`](Table::transact), with the index of the part; the error that `confirm`
+    /// returns; [`Error::TooManyTables`] if there are more than [`MOST_TABLES`]. A failed call
+    /// changes nothing.
+    pub fn transact_all<'t, R>(
+        parts: &[TablePart<'_, 't, H>],
+        work: &mut Workspace<H>,
+        read: impl Fn(StepResult<'_, H>) -> Result<R, Error>,
+        mut confirm: impl FnMut() -> Result<(), Error>,
+    ) -> Result<(bool, Vec<Vec<R>>), NotDone> {
+        let done = run::run(parts, work, &read, &mut confirm)?;
+        Ok((done.0, done.1.into_vec()))
+    }
+
+    /// Adds the keys of a transaction, and `true` for each that a step may change.
+    fn collect_keys(
+        &self,
+        part: &TablePart<'_, '_, H>,
+        keys: &mut Vec<(Box<[u8]>, bool)>,
+        work: &mut Workspace<H>,
+    ) -> Result<(), NotDone> {
         if self.has_byte_store {
             return Err(Error::Storage(StoreError::Unsupported).into());
         }
-        let mut keys = Vec::new();
-        for (index, condition) in conditions.iter().enumerate() {
+        for (index, condition) in part.conditions.iter().enumerate() {
             let key = self.key_of_condition(condition, work);
             keys.push((key.map_err(at(Place::Condition(index)))?, false));
         }
         for (steps, place) in [
-            (then, Place::Then as fn(usize) -> Place),
-            (otherwise, Place::Otherwise),
+            (part.then, Place::Then as fn(usize) -> Place),
+            (part.otherwise, Place::Otherwise),
         ] {
             for (index, step) in steps.iter().enumerate() {
                 let key = self.key_of_step(step, work);
@@ -216,30 +322,7 @@ impl<H: Host> Table<H> {
                 keys.push((key.map_err(at(place(index)))?, writes));
             }
         }
-        // A use of a key that writes counts more than one that reads.
-        keys.sort_by(|one, other| (&one.0, other.1).cmp(&(&other.0, one.1)));
-        keys.dedup_by(|next, kept| next.0 == kept.0);
-        let (keys, writes): (Vec<Box<[u8]>>, Vec<bool>) = keys.into_iter().unzip();
-        let overlay = Overlay::new(keys, self.table_type.is_ordered(), self.expires);
-        let overlay = Arc::new(overlay);
-        let mut deciding = Deciding {
-            table: self,
-            conditions,
-            then,
-            otherwise,
-            work,
-            read: &read,
-            overlay: &overlay,
-            writes: &writes,
-            stopped: Vec::new(),
-            changes: Vec::new(),
-            decided: Err(Error::Busy.into()),
-        };
-        let keys: Vec<&[u8]> = overlay.keys().iter().map(|key| &**key).collect();
-        let done = self.store.long_batch()?.transact(&keys, &mut deciding);
-        let decided = deciding.decided;
-        done?;
-        decided
+        Ok(())
     }
 
     fn key_of_condition(
@@ -304,185 +387,6 @@ impl<H: Host> Table<H> {
 fn at(place: Place) -> impl Fn(Error) -> NotDone {
     move |error| NotDone {
         place: Some(place),
-        error,
-    }
-}
-
-/// The decision of a transaction.
-struct Deciding<'a, 't, H: Host, R, F> {
-    table: &'a Table<H>,
-    conditions: &'a [Condition<'a, H, H::Term<'t>>],
-    then: &'a [Step<'a, H::Term<'t>>],
-    otherwise: &'a [Step<'a, H::Term<'t>>],
-    work: &'a mut Workspace<H>,
-    read: &'a F,
-    overlay: &'a Arc<Overlay<H>>,
-    /// `true` for each key that a step may change.
-    writes: &'a [bool],
-    /// The cells of the record of each key before, which do not change until the keys are released
-    /// (CELLS-3), and `true` if the key gets another record.
-    stopped: Vec<Option<(Stopped<'static>, bool)>>,
-    /// The changes of the keys, until they are made.
-    changes: Vec<Change<Values<H>>>,
-    decided: Result<(bool, Vec<R>), NotDone>,
-}
-
-impl<H: Host, R, F> Deciding<'_, '_, H, R, F>
-where
-    F: Fn(StepResult<'_, H>) -> Result<R, Error>,
-{
-    fn run(&mut self) -> Result<(bool, Vec<R>), NotDone> {
-        let draft = self.table.draft(self.overlay);
-        let guard = ats_sync::pin();
-        let mut holds = true;
-        for (index, condition) in self.conditions.iter().enumerate() {
-            let held = holds_in(&draft, condition, self.work, &guard);
-            holds = held.map_err(at(Place::Condition(index)))?;
-            if !holds {
-                break;
-            }
-        }
-        let (steps, place) = if holds {
-            (self.then, Place::Then as fn(usize) -> Place)
-        } else {
-            (self.otherwise, Place::Otherwise as fn(usize) -> Place)
-        };
-        let mut results = Vec::with_capacity(steps.len());
-        for (index, step) in steps.iter().enumerate() {
-            let result = carry_out(&draft, step, self.work, self.read);
-            results.push(result.map_err(at(place(index)))?);
-        }
-        if draft.cells_gate.is_there() {
-            self.table.cells_gate.make();
-        }
-        Ok((holds, results))
-    }
-}
-
-/// Returns `true` if a condition holds.
-fn holds_in<H: Host>(
-    draft: &Table<H>,
-    condition: &Condition<'_, H, H::Term<'_>>,
-    work: &mut Workspace<H>,
-    guard: &Guard,
-) -> Result<bool, Error> {
-    let mut find = |key| draft.lookup_within(key, work, guard);
-    let object = match condition {
-        Condition::Absent(key) => return Ok(find(*key)?.is_none()),
-        Condition::Present(key) => return Ok(find(*key)?.is_some()),
-        Condition::Holds(key, accepts) => {
-            return find(*key)?.map_or(Ok(false), |found| accepts(&found));
-        }
-        Condition::Equals(object) => *object,
-    };
-    let Some(found) = find(object.element(draft.key_index))? else {
-        return Ok(false);
-    };
-    let work = work.lend();
-    if found.len_words() > work.words_left {
-        return Err(Error::TooLarge);
-    }
-    (work.image).encode_object_within(object, work.words_left)?;
-    let (image, unpacked) = (work.image.object(), &mut work.unpacked);
-    let found = found.each(unpacked, |object| {
-        if image_eq(object, image, draft.zeros) {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
-    });
-    let is_there = found.is_break();
-    work.tidy();
-    Ok(is_there)
-}
-
-/// Carries out a step on the draft, and reads its result.
-fn carry_out<H: Host, R>(
-    draft: &Table<H>,
-    step: &Step<'_, H::Term<'_>>,
-    work: &mut Workspace<H>,
-    read: &impl Fn(StepResult<'_, H>) -> Result<R, Error>,
-) -> Result<R, Error> {
-    // The objects that a step returns live as long as it.
-    let guard = ats_sync::pin();
-    let done = match *step {
-        Step::Insert(object) => draft.insert(object, work).map(|()| true)?,
-        Step::InsertNew(object) => draft.insert_new(object, work)?,
-        Step::Delete(key) => draft.delete(key, work).map(|()| true)?,
-        Step::DeleteObject(object) => {
-            let is_limited = work.lend().words_left < usize::MAX;
-            let most = if is_limited { FEW_EQUAL } else { usize::MAX };
-            if !draft.delete_object_if_few(object, most, work)? {
-                return Err(Error::TooLarge);
-            }
-            true
-        }
-        Step::UpdateElement {
-            key,
-            values,
-            default,
-        } => draft.update_element(key, values, default, work)?,
-        Step::UpdateCounter { key, ops, default } => {
-            let values = draft.update_counter(key, ops, default, work)?;
-            return read(StepResult::Counters(&values));
-        }
-        Step::Merge(merging) => {
-            return draft.merge(merging, work, |value| read(StepResult::Merged(value)))?;
-        }
-        Step::Lookup(key) => {
-            let found = draft.lookup_within(key, work, &guard)?;
-            return read(StepResult::Objects(found));
-        }
-        Step::Take(key) => {
-            let taken = draft.take(key, work, &guard)?;
-            return read(StepResult::Objects(taken));
-        }
-    };
-    read(StepResult::Done(done))
-}
-
-impl<H: Host, R, F> Transaction<Values<H>> for Deciding<'_, '_, H, R, F>
-where
-    F: Fn(StepResult<'_, H>) -> Result<R, Error>,
-{
-    fn may_change(&self, index: usize) -> bool {
-        self.writes[index]
-    }
-
-    fn decide<'b>(&mut self, found: &'b dyn Fn(usize) -> Option<&'b Rec<H>>) -> bool {
-        let stop = |index| {
-            // SAFETY: the key of the record is held, so it lives until `release`, which drops
-            // all references to it.
-            let record = unsafe { &*ptr::from_ref(found(index)?) };
-            Some((cells::stop(record), false))
-        };
-        self.stopped = (0..self.writes.len()).map(stop).collect();
-        // SAFETY: the keys of the records are held at least until `decide` returns, and the overlay
-        // is emptied before.
-        unsafe { self.overlay.begin(found) };
-        self.decided = self.run();
-        self.changes = self.overlay.finish();
-        self.changes.reverse();
-        self.decided.is_ok()
-    }
-
-    fn change(&mut self, index: usize, _: Option<&Rec<H>>) -> Change<Values<H>> {
-        // A key that no step may change has a change, too, which keeps it.
-        self.changes.truncate(self.writes.len() - index);
-        let change = self.changes.pop().unwrap_or(Change::Abort);
-        if let (Change::Put(_) | Change::Remove, Some((_, goes))) =
-            (&change, &mut self.stopped[index])
-        {
-            *goes = true;
-        }
-        change
-    }
-
-    fn release(&mut self, has_committed: bool) {
-        for (stopped, goes) in self.stopped.drain(..).flatten() {
-            if has_committed && goes {
-                stopped.for_ever();
-            }
-        }
+        ..error.into()
     }
 }

@@ -18,6 +18,8 @@ struct Numbers {
     /// The number of the next batch.
     next: u64,
     running: BTreeSet<u64>,
+    /// The number of running batches that also change other stores.
+    spanning: usize,
     /// `true` if no batch may begin any more.
     is_closed: bool,
     /// The time before which no batch may begin.
@@ -36,9 +38,9 @@ impl LongBatches {
         self.0.get().map(|_| self.lock())
     }
 
-    /// Begins a batch, and returns its number. Returns `None` if the caller must try again later,
-    /// in the store that the table has then.
-    pub(super) fn begin(&self) -> Option<u64> {
+    /// Begins a batch, which `spans` several stores, or not, and returns its number. Returns `None`
+    /// if the caller must try again later, in the store that the table has then.
+    pub(super) fn begin(&self, spans: bool) -> Option<u64> {
         let mut numbers = self.lock();
         let is_too_early = |time| Instant::now() < time;
         if numbers.is_closed || numbers.not_before.is_some_and(is_too_early) {
@@ -47,19 +49,27 @@ impl LongBatches {
         let number = numbers.next;
         numbers.next += 1;
         numbers.running.insert(number);
+        numbers.spanning += usize::from(spans);
         Some(number)
     }
 
-    /// Ends the batch with this number.
-    pub(super) fn end(&self, number: u64) {
-        self.lock().running.remove(&number);
+    /// Ends the batch with this number, begun with the same `spans`.
+    pub(super) fn end(&self, number: u64, spans: bool) {
+        let mut numbers = self.lock();
+        numbers.running.remove(&number);
+        numbers.spanning -= usize::from(spans);
     }
 
-    /// Lets no batch begin any more, if none runs. Returns `false` if one runs; then no batch
-    /// begins for a while, so that another attempt can succeed.
-    pub(super) fn close(&self) -> bool {
+    /// Lets no batch begin any more, if none runs, or with `only_spanning` if none runs that spans
+    /// several stores. Returns `false` if one runs; then no batch begins for a while, so that
+    /// another attempt can succeed.
+    pub(super) fn close(&self, only_spanning: bool) -> bool {
         let mut numbers = self.lock();
-        numbers.is_closed |= numbers.running.is_empty();
+        numbers.is_closed |= if only_spanning {
+            numbers.spanning == 0
+        } else {
+            numbers.running.is_empty()
+        };
         numbers.not_before = Instant::now().checked_add(LET_PASS);
         numbers.is_closed
     }

@@ -6,17 +6,18 @@
 use super::records::{Decide, StepTo, TableRecords, Visit, Walked};
 use crate::terms::error::Error;
 use crate::terms::value::{Rec, Values};
+use ats_mem::batch;
 use ats_mem::read_points::{Query, ReadPoints};
 use ats_mem::{
     BatchPlan, Beside, Busy, Provided, ReadPoint, RecordBox, Records, ShortKey, Skipped, Totals,
-    Transaction, Upkeep, Walk, When,
+    Upkeep, Walk, When,
 };
 use ats_store::{Direction, End, KeyRange, SlotAnswer};
 use ats_sync::Guard;
 use ats_term::image::Host;
 use std::ops::ControlFlow;
 
-impl<H: Host, S: Records<Values<H>> + ?Sized> TableRecords<H> for S {
+impl<H: Host, S: Records<Values<H>>> TableRecords<H> for S {
     fn is_ordered(&self) -> bool {
         Records::is_ordered(self)
     }
@@ -71,12 +72,8 @@ impl<H: Host, S: Records<Values<H>> + ?Sized> TableRecords<H> for S {
         }?)
     }
 
-    fn transact(
-        &self,
-        keys: &[&[u8]],
-        plan: &mut dyn Transaction<Values<H>>,
-    ) -> Result<bool, Error> {
-        Ok(Provided::transact(self, keys, None, plan)?)
+    fn stepwise(&self) -> Result<&dyn batch::Stepwise<Values<H>>, Error> {
+        Ok(self)
     }
 
     fn update_end<'g>(
@@ -132,7 +129,7 @@ impl<H: Host, S: Records<Values<H>> + ?Sized> TableRecords<H> for S {
     }
 
     fn prefetch_records(&self, keys: &[&[u8]], guard: &Guard) {
-        ats_mem::batch::Stepwise::prefetch_records(self, keys, guard);
+        batch::Stepwise::prefetch_records(self, keys, guard);
     }
 
     #[inline(always)]
@@ -194,7 +191,7 @@ impl<H: Host, S: Records<Values<H>> + ?Sized> TableRecords<H> for S {
 
     #[inline(always)]
     fn read_points(&self) -> Option<&ReadPoints<Values<H>>> {
-        ats_mem::batch::Stepwise::read_points(self)
+        batch::Stepwise::read_points(self)
     }
 
     fn begin(

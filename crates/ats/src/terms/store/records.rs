@@ -7,10 +7,11 @@
 use crate::terms::error::Error;
 use crate::terms::lookup_result::LookupResult;
 use crate::terms::value::{Rec, Values};
+use ats_mem::batch;
 use ats_mem::read_points::{Query, ReadPoints};
 use ats_mem::{
     BatchPlan, Beside, Busy, Change, Neighbour, NoSuchKey, Passing, ReadPoint, RecordBox, ShortKey,
-    Skipped, Totals, Transaction, Upkeep, Walk, When, go_on,
+    Skipped, Totals, Upkeep, Walk, When, go_on,
 };
 use ats_store::{Direction, End, Error as StoreError, KeyRange, SlotAnswer, WalkFrom};
 use ats_sync::Guard;
@@ -62,17 +63,40 @@ pub(crate) trait TableRecords<H: Host>: Send + Sync {
         plan: &mut dyn BatchPlan<Values<H>>,
     ) -> Result<bool, Error>;
 
-    /// See [`Provided::transact`](ats_mem::Provided::transact). The caller is not pinned.
+    /// Returns the store in which transactions hold keys. They see
+    /// [its living records](TableRecords::living), and put [dated records](TableRecords::dated_if_it_fits)
+    /// there.
     ///
     /// # Errors
     /// [`StoreError::Unsupported`] by default.
-    fn transact(
-        &self,
-        keys: &[&[u8]],
-        plan: &mut dyn Transaction<Values<H>>,
-    ) -> Result<bool, Error> {
-        let _ = (keys, plan);
+    fn stepwise(&self) -> Result<&dyn batch::Stepwise<Values<H>>, Error> {
         Err(Error::Storage(StoreError::Unsupported))
+    }
+
+    /// Returns the record of a held key, unless its objects have expired.
+    fn living<'r>(&self, record: Option<&'r Rec<H>>) -> Option<&'r Rec<H>> {
+        record
+    }
+
+    /// Returns the change of a held key that has this record, as the store makes it; `None` if it
+    /// puts more than the store may have.
+    fn dated_if_it_fits(
+        &self,
+        key: &[u8],
+        found: Option<&Rec<H>>,
+        change: Change<Values<H>>,
+    ) -> Option<Change<Values<H>>> {
+        let _ = (key, found);
+        Some(change)
+    }
+
+    /// Ends a call that has changed held keys, and holds none any more.
+    ///
+    /// # Errors
+    /// [`Error::Bound`] if a change [was more](TableRecords::dated_if_it_fits) than the store may have.
+    fn after_held(&self, is_larger: bool) -> Result<(), Error> {
+        let _ = is_larger;
+        Ok(())
     }
 
     /// See [`Records::update_end`](ats_mem::Records::update_end).

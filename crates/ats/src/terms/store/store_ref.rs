@@ -4,7 +4,7 @@ use super::Store;
 use crate::idle_joiner::{self, JoinIdle};
 use crate::terms::error::Error;
 use crate::terms::value::Values;
-use ats_mem::{BatchPlan, Transaction};
+use ats_mem::BatchPlan;
 use ats_sync::Guard;
 use ats_term::image::Host;
 use std::sync::Arc;
@@ -71,14 +71,20 @@ impl<H: Host> Drop for StoreRef<H> {
 pub(crate) struct LongBatch<H: Host> {
     store: StoreRef<H>,
     number: u64,
+    /// `true` if the batch also changes other stores.
+    spans: bool,
 }
 
 impl<H: Host> LongBatch<H> {
     /// Begins a batch, under the guard under which the store was found. Returns `None` if a thread
     /// waits for running batches, or if the store was taken out of its table.
-    pub(crate) fn begin(store: StoreRef<H>, _guard: &Guard) -> Option<Self> {
-        let number = store.long_batches.begin()?;
-        Some(LongBatch { store, number })
+    pub(crate) fn begin(store: StoreRef<H>, spans: bool, _guard: &Guard) -> Option<Self> {
+        let number = store.long_batches.begin(spans)?;
+        Some(LongBatch {
+            store,
+            number,
+            spans,
+        })
     }
 
     /// Updates the keys: see [`Provided::update_long_batch`](ats_mem::Provided::update_long_batch).
@@ -91,20 +97,15 @@ impl<H: Host> LongBatch<H> {
         self.store.update_batch(keys, None, plan)
     }
 
-    /// Reads and changes the keys: see [`Provided::transact`](ats_mem::Provided::transact). The
-    /// thread is not pinned.
-    pub(crate) fn transact(
-        self,
-        keys: &[&[u8]],
-        plan: &mut dyn Transaction<Values<H>>,
-    ) -> Result<bool, Error> {
-        self.store.transact(keys, plan)
+    /// Returns the store.
+    pub(crate) fn store(&self) -> &Store<H> {
+        &self.store
     }
 }
 
 impl<H: Host> Drop for LongBatch<H> {
     fn drop(&mut self) {
-        self.store.long_batches.end(self.number);
+        self.store.long_batches.end(self.number, self.spans);
     }
 }
 
@@ -119,7 +120,22 @@ impl<H: Host> Store<H> {
     /// # Errors
     /// [`Error::Busy`] if a batch runs. Then no batch begins for a while.
     pub(crate) fn close_to_long_batches(&self) -> Result<(), Error> {
-        if self.long_batches.close() {
+        if self.long_batches.close(false) {
+            Ok(())
+        } else {
+            Err(Error::Busy)
+        }
+    }
+
+    /// Lets no [`LongBatch`] begin any more, like
+    /// [`close_to_long_batches`](Self::close_to_long_batches), but lets those go on that change no
+    /// other store: they count as done before the store leaves its table.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if a batch runs that changes several stores. The others would show its
+    /// changes later.
+    pub(crate) fn close_to_spanning_batches(&self) -> Result<(), Error> {
+        if self.long_batches.close(true) {
             Ok(())
         } else {
             Err(Error::Busy)

@@ -80,12 +80,18 @@ impl<H: Host> CurrentStore<H> {
     /// # Errors
     /// [`Error::Busy`] if another thread waits for the end of running batches.
     pub(crate) fn long_batch(&self) -> Result<LongBatch<H>, Error> {
+        self.long_batch_of(false)
+    }
+
+    /// Begins a batch like [`long_batch`](Self::long_batch); one that `spans` several stores
+    /// changes others as well.
+    pub(crate) fn long_batch_of(&self, spans: bool) -> Result<LongBatch<H>, Error> {
         let mut wait = HeldKeyWait::new();
         loop {
             // One guard covers the search and the begin, so that a drained store allows batches
             // again only after both.
             let guard = ats_sync::pin();
-            if let Some(batch) = LongBatch::begin(self.reference(), &guard) {
+            if let Some(batch) = LongBatch::begin(self.reference(), spans, &guard) {
                 return Ok(batch);
             }
             drop(guard);
@@ -139,8 +145,12 @@ impl<H: Host> CurrentStore<H> {
     /// Removes all objects, and returns the store that holds them. In memory this is the old store,
     /// which an empty store replaces; operations that found the old store under a guard may still
     /// use it.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] while a transaction over several tables runs, whose changes in the other
+    /// tables would be seen later.
     pub(crate) fn take_out<'g>(&self, guard: &'g Guard) -> Result<DrainedStore<'g, H>, Error> {
-        self.take_out_if(guard, |_| Ok(()))
+        self.take_out_if(guard, Store::close_to_spanning_batches)
     }
 
     /// Removes all objects like [`take_out`](Self::take_out), if the store has no long batch. Then

@@ -5,10 +5,9 @@ use super::Limited;
 use crate::terms::error::Error;
 use crate::terms::store::records::{Decide, TableRecords, Visit, Walked};
 use crate::terms::value::{Rec, Values};
+use ats_mem::batch;
 use ats_mem::read_points::{Query, ReadPoints};
-use ats_mem::{
-    BatchPlan, Busy, Change, ReadPoint, RecordBox, Totals, Transaction, Upkeep, Walk, When,
-};
+use ats_mem::{BatchPlan, Busy, Change, ReadPoint, RecordBox, Totals, Upkeep, Walk, When};
 use ats_store::{End, SlotAnswer};
 use ats_sync::Guard;
 use ats_term::image::Host;
@@ -38,37 +37,6 @@ impl<H: Host, S: TableRecords<H>> ats_store::BatchPlan<Rec<H>, RecordBox<Values<
         let change = self.plan.build(index, Limited::<S, H>::alive(current));
         // A refusal is too late. If the record is larger than the bound, it goes at once.
         self.store.dated(self.keys[index], current, change)
-    }
-}
-
-/// A transaction that does not see expired records, and whose new records get deadlines.
-struct DatedTransaction<'a, 'k, H: Host, S> {
-    store: &'a Limited<S, H>,
-    keys: &'a [&'k [u8]],
-    plan: &'a mut dyn Transaction<Values<H>>,
-    /// `true` if a new record is larger than the bound.
-    is_larger: bool,
-}
-
-impl<H: Host, S: TableRecords<H>> Transaction<Values<H>> for DatedTransaction<'_, '_, H, S> {
-    fn may_change(&self, index: usize) -> bool {
-        self.plan.may_change(index)
-    }
-
-    fn decide<'b>(&mut self, found: &'b dyn Fn(usize) -> Option<&'b Rec<H>>) -> bool {
-        self.plan
-            .decide(&|index| Limited::<S, H>::alive(found(index)))
-    }
-
-    fn change(&mut self, index: usize, found: Option<&Rec<H>>) -> Change<Values<H>> {
-        let change = self.plan.change(index, found);
-        let dated = self.store.dated_within(self.keys[index], found, change);
-        self.is_larger |= dated.is_none();
-        dated.unwrap_or(Change::Abort)
-    }
-
-    fn release(&mut self, has_committed: bool) {
-        self.plan.release(has_committed);
     }
 }
 
@@ -169,20 +137,25 @@ impl<H: Host, S: TableRecords<H>> TableRecords<H> for Limited<S, H> {
         Ok(is_done)
     }
 
-    fn transact(
+    fn stepwise(&self) -> Result<&dyn batch::Stepwise<Values<H>>, Error> {
+        self.records.stepwise()
+    }
+
+    fn living<'r>(&self, record: Option<&'r Rec<H>>) -> Option<&'r Rec<H>> {
+        Self::alive(record)
+    }
+
+    fn dated_if_it_fits(
         &self,
-        keys: &[&[u8]],
-        plan: &mut dyn Transaction<Values<H>>,
-    ) -> Result<bool, Error> {
-        let mut dated = DatedTransaction {
-            store: self,
-            keys,
-            plan,
-            is_larger: false,
-        };
-        let is_done = self.records.transact(keys, &mut dated)?;
-        self.after_change(dated.is_larger)?;
-        Ok(is_done)
+        key: &[u8],
+        found: Option<&Rec<H>>,
+        change: Change<Values<H>>,
+    ) -> Option<Change<Values<H>>> {
+        self.dated_within(key, found, change)
+    }
+
+    fn after_held(&self, is_larger: bool) -> Result<(), Error> {
+        self.after_change(is_larger)
     }
 
     fn update_end<'g>(
