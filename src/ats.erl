@@ -29,7 +29,7 @@
 %% Counters and merges
 -export([update_counter/3, update_counter/4, merge/4, merge/5]).
 %% Several steps as one
--export([transact/4, update/3]).
+-export([transact/1, transact/4, update/3]).
 %% Taking
 -export([take/2, take_many/2, take_first/1, take_last/1, take_all_objects/1, select_take/2]).
 %% Reading
@@ -67,7 +67,7 @@
 -export_type([match_pattern/0, match_spec/0, compiled_match_spec/0, comp_match_spec/0]).
 -export_type([continuation/0, range_option/0, range_bound/0]).
 -export_type([merge/0, simple_merge/0]).
--export_type([condition/0, step/0]).
+-export_type([condition/0, step/0, table_part/0]).
 -export_type([snapshot/0, snapshot_option/0, difference/0]).
 -export_type([follow_ref/0, follow_options/0, follow_change/0]).
 -export_type([view_options/0]).
@@ -168,6 +168,8 @@
       | {merge, Key :: term(), Value :: term(), merge() | {pos_integer(), merge()},
          Default :: tuple()}.
 %% A step of {@link transact/4}: a function of this module with its arguments, without the table.
+-type table_part() :: {table(), Conditions :: [condition()], Then :: [step()], Else :: [step()]}.
+%% The part of {@link transact/1} that concerns one table.
 -type match_pattern() :: atom() | tuple().
 -type match_spec() :: [{match_pattern(), Guards :: [term()], Body :: [term()]}]
                     | compiled_match_spec().
@@ -555,7 +557,9 @@ touch(Table, Key, Ttl) ->
 %%
 %% All keys that the conditions and the steps of both branches name are held meanwhile: their
 %% readers see the objects before, and their writers wait. A call has up to 10000 conditions and
-%% steps together. Tables on disk have no transactions.
+%% steps together. No step concerns a range of keys, as {@link range_delete/3} does: a range has
+%% keys that are not there yet, so nobody can hold them. Name each key instead. Tables on disk have
+%% no transactions. {@link transact/1} changes several tables.
 %%
 %% ```
 %% 1> ats:new(bank, [named_table]),
@@ -573,6 +577,38 @@ touch(Table, Key, Ttl) ->
 transact(Table, Conditions, Then, Else) ->
     ?WITH_ERROR_INFO(ats_transactions:run(Table, Conditions, Then, Else),
                      [Table, Conditions, Then, Else]).
+
+%% @doc Tests conditions on keys of several tables, and carries out the steps of all of them, as one
+%% atomic step: those of each `Then' if all conditions of all tables hold, else those of each
+%% `Else'. Returns `true' or `false', whether the conditions held, and for each table the results of
+%% its steps. Conditions and steps are those of {@link transact/4}.
+%%
+%% No reader sees a part of it, in whatever order it looks at the tables: once it has seen a change
+%% in one table, it sees all changes in all tables. A snapshot or a query of each of two tables, one
+%% after the other, is no exception; but {@link ats} has no snapshot of several tables at one
+%% moment. Nothing has changed if a condition or a step fails, or if one of the tables is deleted
+%% meanwhile, ends with its owner, or is not writable for the caller any more: the call fails with
+%% `badarg', and the text of the exception has the number of the table.
+%%
+%% A table may be there several times: all conditions are tested in order, and then all steps are
+%% carried out in order. A call has up to 64 tables, and up to 10000 tables, conditions and steps
+%% together. Tables on disk have no transactions.
+%%
+%% ```
+%% 1> ats:new(waiting, [ordered_set, named_table]), ats:new(running, [named_table]).
+%% running
+%% 2> ats:insert(waiting, {1, print}).
+%% true
+%% 3> Start = [{waiting, [{present, 1}], [{take, 1}], []},
+%%             {running, [{absent, printer}], [{insert, {printer, 1}}], [{lookup, printer}]}],
+%%    ats:transact(Start).
+%% {true,[[[{1,print}]],[true]]}
+%% 4> ats:transact(Start).
+%% {false,[[],[[{printer,1}]]]}
+%% '''
+-spec transact([table_part()]) -> {boolean(), [Results :: [term()]]}.
+transact(Tables) ->
+    ?WITH_ERROR_INFO(ats_transactions:run(Tables), [Tables]).
 
 %% @doc Replaces the object of a key by what a function makes of it: the function gets the list
 %% that {@link lookup/2} returns, and returns the list that it is to return afterwards. Returns

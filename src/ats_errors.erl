@@ -27,6 +27,8 @@
       | object | contended                     % of update/3
       | steps | no_such_part | pattern        % of transact/4
       | {part, condition | then | 'else', pos_integer(), cause()}
+      | {in_table, pos_integer(), in_table()}
+      | tables | table | disk                 % of transact/1
       | none
       | system_limit
       | source | target | filter | lower | upper | row % of functions of `dats'
@@ -51,6 +53,9 @@
       | enotempty | enxio | eopnotsupp | eperm | erofs | estale | etimedout | etxtbsy | exdev.
 %% The errors of the system that a native function names by their codes.
 
+-type in_table() :: cause() | {condition | then | 'else', non_neg_integer(), cause()}.
+%% The fault of a table in a transaction over several.
+
 -type message() :: none | unicode:chardata().
 %% The fault of one argument; `none' if it has none.
 -type table() :: {Facade :: module(), Table :: term()}.
@@ -66,6 +71,8 @@ reason(system_limit) -> system_limit;
 reason(too_long) -> system_limit;
 reason(contended) -> contended;
 reason({part, _Part, _Number, Cause}) -> reason(Cause);
+reason({in_table, _Number, {_Part, _PartNumber, Cause}}) -> reason(Cause);
+reason({in_table, _Number, Cause}) -> reason(Cause);
 reason(Failure)
   when Failure =:= storage; Failure =:= damaged; Failure =:= read_only; Failure =:= merge_failed;
        Failure =:= snapshot_expired ->
@@ -134,6 +141,8 @@ number_messages(Messages) ->
 plain_messages(_Facade, _Function, _Arguments, Limit)
   when Limit =:= system_limit; Limit =:= too_long ->
     [];
+plain_messages(_Facade, transact, [Tables], Cause) ->
+    [transaction(Tables, Cause)];
 plain_messages(_Facade, new, [Name, Options], Cause) ->
     new_messages(Name, Options, Cause);
 plain_messages(_Facade, _Function, _Arguments, {argument, Number, Text}) ->
@@ -260,6 +269,8 @@ table(_Table, {snapshot_ended, memory}) ->
       "`snapshot_memory' of the table says">>;
 table(_Table, {snapshot_ended, closed}) ->
     <<"the snapshot has ended: its table was closed">>;
+table(_Table, disk) ->
+    <<"the table is on disk, where tables have no transactions">>;
 table(_Table, row) ->
     <<"the table has an object that is no pair of a key and a value">>;
 table(_Table, _Cause) ->
@@ -420,8 +431,8 @@ other_messages(update, _Table, [_Key, _Function], function) ->
     [none, <<"not a function of one argument">>];
 other_messages(update, _Table, [_Key, _Function], object) ->
     [none, <<"has not returned a list of no object or of one with this key">>];
-other_messages(transact, _Table, [_Conditions, _Then, _Else], {part, Part, Number, Cause}) ->
-    Message = io_lib:format("number ~b: ~ts", [Number, part(Cause)]),
+other_messages(transact, _Table, Lists, {part, Part, Number, Cause}) ->
+    Message = io_lib:format("number ~b: ~ts", [Number, part(Lists, Part, Number, Cause)]),
     case Part of
         condition -> [Message];
         then -> [none, Message];
@@ -468,6 +479,55 @@ other_messages(_Function, _Table, _Arguments, _Cause) ->
     [].
 
 %% Says why a condition or a step fails.
+%% The fault of the list of tables of a transaction.
+-spec transaction(term(), cause()) -> message().
+transaction(Tables, {in_table, Number, Cause}) ->
+    Message = in_table(lists:nth(Number, Tables), Cause),
+    io_lib:format("table number ~b~ts", [Number, Message]);
+transaction(_Tables, steps) ->
+    <<"more than 10000 tables, conditions and steps">>;
+transaction(Tables, _Cause) ->
+    proper_list(Tables).
+
+-spec in_table(term(), in_table()) -> unicode:chardata().
+in_table(_Element, table) ->
+    ": not a tuple of a table, conditions, and two lists of steps";
+in_table(_Element, tables) ->
+    ": a transaction has up to 64 tables";
+in_table({_Table, _, _, _}, {Part, 0, _Cause}) ->
+    Name = case Part of condition -> "conditions"; then -> "Then"; 'else' -> "Else" end,
+    [", ", Name, ": not a proper list"];
+in_table({_Table, Conditions, Then, Else}, {Part, Number, Cause}) ->
+    Message = part([Conditions, Then, Else], Part, Number, Cause),
+    Format = case Part of
+                 condition -> ", condition number ~b: ~ts";
+                 then -> ", step number ~b of Then: ~ts";
+                 'else' -> ", step number ~b of Else: ~ts"
+             end,
+    io_lib:format(Format, [Number, Message]);
+in_table({Table, _, _, _}, Cause) ->
+    [": ", table(Table, Cause)].
+
+%% The fault of a part of a transaction, which is in one of these lists.
+-spec part([term()], condition | then | 'else', pos_integer(), cause()) -> binary().
+part([_Conditions, Then, Else], Part, Number, no_such_part) when Part =/= condition ->
+    Steps = case Part of then -> Then; 'else' -> Else end,
+    case lists:nth(Number, Steps) of
+        Step when is_tuple(Step), tuple_size(Step) > 0 ->
+            case lists:member(element(1, Step), [range_delete, match_delete, select_delete,
+                                                 select_take, select_replace]) of
+                true ->
+                    <<"a transaction holds the keys that it names, and this step would need "
+                      "others: name each key, as in a step `delete'">>;
+                false ->
+                    part(no_such_part)
+            end;
+        _ ->
+            part(no_such_part)
+    end;
+part(_Lists, _Part, _Number, Cause) ->
+    part(Cause).
+
 -spec part(cause()) -> binary().
 part(no_such_part) -> <<"not a condition or a step">>;
 part(pattern) -> <<"not a valid pattern with guards">>;

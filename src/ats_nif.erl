@@ -13,7 +13,7 @@
 
 -export([new/2, delete/1, delete/2, delete_object/2, delete_all_objects/1]).
 -export([insert/2, insert_new/2, insert/3, insert_new/3, ttl/2, own_ttl/2, touch/3]).
--export([transact/4]).
+-export([transact/1, transact/4]).
 -export([lookup/2, lookup_element/3, lookup_element/4]).
 -export([lookup_elements/3, member/2, take/2]).
 -export([lookup_many/2, take_many/2, delete_many/2]).
@@ -46,7 +46,7 @@
 
 -nifs([new/2, delete/1, delete/2, delete_object/2, delete_all_objects/1]).
 -nifs([insert/2, insert_new/2, insert/3, insert_new/3, ttl/2, own_ttl/2, touch/3]).
--nifs([transact/4]).
+-nifs([transact/1, transact/4]).
 -nifs([lookup/2, lookup_element/3, lookup_element/4]).
 -nifs([lookup_elements/3, member/2, take/2]).
 -nifs([lookup_many/2, take_many/2, delete_many/2]).
@@ -340,6 +340,13 @@ insert_new(_Table, _Objects, _Lifetime) -> ?NOT_LOADED.
           {boolean(), Results :: [term()]}
         | {condition | then | 'else', Number :: pos_integer(), ats_errors:cause()}.
 transact(_Table, _Conditions, _Then, _Else) -> ?NOT_LOADED.
+
+%% Returns the number of the element that fails, from 1, and the cause, or what `transact/4' returns
+%% for its part; a list of it that is none has the number 0.
+-spec transact([ats:table_part()]) ->
+          {boolean(), [Results :: [term()]]}
+        | {Number :: pos_integer(), ats_errors:in_table()}.
+transact(_Parts) -> ?NOT_LOADED.
 
 -spec ttl(ats:table(), term()) -> non_neg_integer() | infinity | undefined.
 ttl(_Table, _Key) -> ?NOT_LOADED.

@@ -1,19 +1,45 @@
-%% @private @doc Transactions of tables in memory, as {@link ats:transact/4} and {@link
-%% ats:update/3} call them.
+%% @private @doc Transactions of tables in memory, as {@link ats:transact/1}, {@link
+%% ats:transact/4} and {@link ats:update/3} call them.
 -module(ats_transactions).
 
--export([run/4, update/3]).
+-export([run/1, run/4, update/3]).
 
 %% Number of attempts of an update. Each ends without success only if another process has written
 %% the key meanwhile.
 -define(ATTEMPTS, 1000).
 
+-spec run([ats:table_part()]) -> {boolean(), [[term()]]}.
+run(Parts) ->
+    case ats_nif:transact(Parts) of
+        {Held, _} = Done when is_boolean(Held) ->
+            Done;
+        {Number, Cause} when is_atom(Cause), Cause =/= table ->
+            Table = element(1, lists:nth(Number, Parts)),
+            error({ats_error, {in_table, Number, cause(Table, Cause)}});
+        {Number, Failed} ->
+            error({ats_error, {in_table, Number, Failed}})
+    end.
+
 -spec run(ats:table(), [ats:condition()], [ats:step()], [ats:step()]) -> {boolean(), [term()]}.
 run(Table, Conditions, Then, Else) ->
-    case ats_nif:transact(Table, Conditions, Then, Else) of
+    try ats_nif:transact(Table, Conditions, Then, Else) of
         {_, _} = Done -> Done;
         {Part, Number, Cause} -> error({ats_error, {part, Part, Number, Cause}})
+    catch
+        error:{ats_error, Cause} -> error({ats_error, cause(Table, Cause)})
     end.
+
+%% Returns why a table has no transactions: the cause that it is none in memory, or that it is one
+%% of `dats'.
+-spec cause(term(), ats_errors:cause()) -> ats_errors:cause().
+cause(Table, Cause) when Cause =:= id; Cause =:= type ->
+    try ats_disk_tables:find_table(Table) of
+        _ -> disk
+    catch
+        error:{ats_error, _} -> Cause
+    end;
+cause(_Table, Cause) ->
+    Cause.
 
 -spec update(ats:table(), Key, fun((Before) -> After)) -> After
               when Key :: term(), Before :: [tuple()], After :: [tuple()].

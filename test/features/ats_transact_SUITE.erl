@@ -169,7 +169,9 @@ bad_parts(_) ->
                              {{}, "not a condition or a step"},
                              {{insert}, "not a condition or a step"},
                              {{lookup, a, b}, "not a condition or a step"},
-                             {{range_delete, a, b}, "not a condition or a step"},
+                             {{range_delete, a, b},
+                              "a transaction holds the keys that it names, and this step would "
+                              "need others: name each key, as in a step `delete'"},
                              {{update_counter, a, 1, {a, 1}, 5}, "not a condition or a step"},
                              {{insert, a}, lists:nthtail(10, Counter)},
                              {{insert, {}}, lists:nthtail(10, Counter)},

@@ -97,7 +97,7 @@ pub fn transact_all<R: Release>(
     if let [only] = parts {
         return run(&mut [Member::of_part(only)], decision);
     }
-    // They are dropped in this order, the leader last (BATCH-7).
+    // The members are dropped in this order, the leader last (BATCH-7).
     let mut members: Vec<_> = parts.iter_mut().map(Member::of_part).collect();
     if let Some((leader, others)) = members.split_last_mut() {
         for other in others {

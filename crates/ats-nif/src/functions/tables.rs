@@ -339,6 +339,8 @@ fn setopts<'e>(env: Env<'e>, [table, options, leader]: [VmTerm<'e>; 3]) -> NifRe
 fn delete<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = find_deletable(env, table, &guard)?;
+    // A transaction over several tables ends before one of them is gone.
+    shared.table.close()?;
     let _earlier_reason = shared.id.set_released();
     if lifetime::delete(shared, &guard) {
         Ok(KnownAtom::True.word())

@@ -1,6 +1,6 @@
-//! Transactions: several keys are tested and changed as one step.
+//! Transactions: several keys of one table, or of several, are tested and changed as one step.
 
-use super::access::with_writable;
+use super::access::{find_writable, with_writable};
 use super::arguments::{ListTerms, proper_length};
 use super::counters::{Few, counter_op, element_spec, integer, is_list, parse_list};
 use super::merge::{element_and_merge, needs_time};
@@ -17,18 +17,22 @@ use crate::vm_term::VmTerm;
 use crate::{nif, process, sys};
 use ats::terms::{
     Condition, CounterOp, Error, Integer, Locking, LookupResult, Merge, MergedValue, Merging,
-    NotDone, Place, Step, StepResult, Workspace,
+    NotDone, Place, Step, StepResult, Table, TablePart, Workspace,
 };
 use std::cell::Cell;
+use std::ptr;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
-    vec![nif!("transact", transact, 4)]
+    vec![
+        nif!("transact", transact, 4),
+        nif!("transact", transact_all, 1),
+    ]
 }
 
-/// Number of conditions, steps and parts of steps above which a transaction runs on a dirty
+/// Number of tables, conditions, steps and parts of steps above which a transaction runs on a dirty
 /// scheduler: this many take well under a millisecond.
 const FEW: usize = 64;
-/// Number of conditions and steps of a transaction at most: its keys are held meanwhile.
+/// Number of tables, conditions and steps of a transaction at most: its keys are held meanwhile.
 const MOST: usize = 10_000;
 /// Number of steps that cost a percent of the caller's time slice.
 const STEPS_OF_A_PERCENT: usize = 4;
@@ -40,32 +44,194 @@ fn transact<'e>(
     [table, conditions, then, otherwise]: [VmTerm<'e>; 4],
 ) -> NifResult<'e> {
     with_writable(env, table, |shared, _| {
-        let mut left = MOST;
-        for list in [conditions, then, otherwise] {
-            let len = proper_length(list, left + 1).ok_or(KnownAtom::None)?;
-            left = left.checked_sub(len).ok_or(KnownAtom::Steps)?;
+        if shared.table.has_byte_store() {
+            return Err(KnownAtom::Disk.into());
         }
-        let mut work = MOST - left;
-        let parsed = parse_parts(shared, conditions, KnownAtom::Condition, env, Test::parse)
-            .and_then(|tests| {
-                let then = parse_parts(shared, then, KnownAtom::Then, env, Change::parse)?;
-                let otherwise =
-                    parse_parts(shared, otherwise, KnownAtom::Else, env, Change::parse)?;
-                Ok((tests, [then, otherwise]))
-            });
-        let (tests, branches) = match parsed {
-            Ok(parsed) => parsed,
+        let mut left = MOST;
+        let lists = [conditions, then, otherwise];
+        take_lengths(lists, &mut left).map_err(|(_, cause)| cause)?;
+        check_work(MOST - left)?;
+        let parsed = match OfTable::parse(shared, lists, env) {
+            Ok(parsed) => [parsed],
             Err(Failed::At(answer)) => return Ok(answer),
             Err(Failed::NoReply(no_reply)) => return Err(no_reply),
         };
-        let parts = branches.iter().flatten().map(Change::parts);
-        work += parts.fold(0, usize::saturating_add);
-        if work > FEW && !process::on_dirty_scheduler() {
-            return Err(NoReply::DirtyCpu);
+        count_work(&parsed, MOST - left, env)?;
+        match run(env, &parsed, &|| Ok(())) {
+            Ok((holds, results)) => Ok(env.tuple(&[boolean(holds), results[0]])),
+            Err((failed, NoReply::Refused(cause))) => match failed.place {
+                Some(place) => Ok(at_place(env, place, cause)),
+                None => Err(cause.into()),
+            },
+            Err((_, no_reply)) => Err(no_reply),
         }
-        process::consume(env, (work / STEPS_OF_A_PERCENT).max(1) as u128);
-        run(env, shared, &tests, &branches)
     })
+}
+
+/// `transact([{Table, Conditions, Then, Else}])`: `{true | false, [Results]}`, or `{N, Failed}` if
+/// the N-th element fails: with a cause, if the table does, or like the other function; a part that
+/// is no proper list has the number 0.
+fn transact_all<'e>(env: Env<'e>, [list]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    let len = proper_length(list, MOST + 1).ok_or(KnownAtom::None)?;
+    let mut left = MOST.checked_sub(len).ok_or(KnownAtom::Steps)?;
+    check_work(len)?;
+    let of_element =
+        |index: usize, failed: VmWord<'e>| Ok(env.tuple(&[env.uint(index as u64 + 1), failed]));
+    let guard = ats_sync::pin();
+    let mut found = Vec::with_capacity(len);
+    for (index, element) in ListTerms(list).enumerate() {
+        let words = element.tuple_words().unwrap_or_default();
+        let Ok([table, lists @ ..]) = <[VmWord<'e>; 4]>::try_from(words) else {
+            return of_element(index, KnownAtom::Table.word());
+        };
+        let table = VmTerm::of(env, table);
+        let shared = match find_writable(env, table, &guard) {
+            Ok(shared) if shared.table.has_byte_store() => Err(KnownAtom::Disk),
+            found => found,
+        };
+        let shared = match shared {
+            Ok(shared) => shared,
+            Err(cause) => return of_element(index, cause.word()),
+        };
+        let lists = lists.map(|word| VmTerm::of(env, word));
+        if let Err((name, cause)) = take_lengths(lists, &mut left) {
+            return match cause {
+                KnownAtom::None => {
+                    let failed = [name.word(), env.uint(0), cause.word()];
+                    of_element(index, env.tuple(&failed))
+                }
+                cause => Err(cause.into()),
+            };
+        }
+        found.push((table, shared, lists));
+    }
+    check_work(MOST - left)?;
+    if !process::on_dirty_scheduler() {
+        let found = found
+            .iter()
+            .map(|(table, shared, lists)| (*table, *shared, *lists));
+        return transact_found(env, found, MOST - left);
+    }
+    // A long call must not delay the reclamation of memory that other calls retire.
+    let owned = found
+        .into_iter()
+        .map(|(table, shared, lists)| (table, shared.to_arc(), lists));
+    let owned: Vec<_> = owned.collect();
+    drop(guard);
+    let found = owned
+        .iter()
+        .map(|(table, shared, lists)| (*table, &**shared, *lists));
+    transact_found(env, found, MOST - left)
+}
+
+/// Runs a transaction over tables, each with its term and its lists of parts.
+fn transact_found<'e, 's>(
+    env: Env<'e>,
+    found: impl Iterator<Item = (VmTerm<'e>, &'s Shared, [VmTerm<'e>; 3])> + Clone,
+    parts: usize,
+) -> NifResult<'e> {
+    let of_element =
+        |index: usize, failed: VmWord<'e>| Ok(env.tuple(&[env.uint(index as u64 + 1), failed]));
+    let mut parsed = Vec::new();
+    for (index, (_, shared, lists)) in found.clone().enumerate() {
+        match OfTable::parse(shared, lists, env) {
+            Ok(of_table) => parsed.push(of_table),
+            Err(Failed::At(answer)) => return of_element(index, answer),
+            Err(Failed::NoReply(no_reply)) => return Err(no_reply),
+        }
+    }
+    count_work(&parsed, parts, env)?;
+    // A table that ended meanwhile, or that the caller may not write any more, fails the whole.
+    let ended = Cell::new(None);
+    let confirm = || {
+        let guard = ats_sync::pin();
+        for (index, (table, shared, _)) in found.clone().enumerate() {
+            let cause = match find_writable(env, table, &guard) {
+                Ok(now) if ptr::eq(now, shared) => continue,
+                Ok(_) => KnownAtom::Id,
+                Err(cause) => cause,
+            };
+            ended.set(Some((index, cause)));
+            return Err(Error::Ended);
+        }
+        Ok(())
+    };
+    let done = run(env, &parsed, &confirm);
+    if let Some((index, cause)) = ended.get() {
+        return of_element(index, cause.word());
+    }
+    match done {
+        Ok((holds, results)) => Ok(env.tuple(&[boolean(holds), env.list(&results)])),
+        Err((failed, NoReply::Refused(cause))) => match (failed.table, failed.place) {
+            (Some(index), Some(place)) => of_element(index, at_place(env, place, cause)),
+            (Some(index), None) => of_element(index, cause.word()),
+            (None, _) => Err(cause.into()),
+        },
+        Err((_, no_reply)) => Err(no_reply),
+    }
+}
+
+/// Subtracts the lengths of the lists of a table from `left`. Returns the name of a list that is
+/// none, or which has too many elements.
+fn take_lengths(lists: [VmTerm<'_>; 3], left: &mut usize) -> Result<(), (KnownAtom, KnownAtom)> {
+    for (list, name) in lists.into_iter().zip(PARTS) {
+        let len = proper_length(list, *left + 1).ok_or((name, KnownAtom::None))?;
+        *left = left.checked_sub(len).ok_or((name, KnownAtom::Steps))?;
+    }
+    Ok(())
+}
+
+/// Has the VM make the call on a dirty scheduler if it is long.
+fn check_work(work: usize) -> Result<(), NoReply> {
+    if work > FEW && !process::on_dirty_scheduler() {
+        return Err(NoReply::DirtyCpu);
+    }
+    Ok(())
+}
+
+/// Like [`check_work`], for a number of tables, conditions and steps that were parsed. Counts the
+/// time of the call.
+fn count_work(parsed: &[OfTable<'_, '_>], mut work: usize, env: Env<'_>) -> Result<(), NoReply> {
+    let steps = parsed
+        .iter()
+        .flat_map(|of_table| of_table.branches.iter().flatten());
+    work += steps.map(Change::parts).fold(0, usize::saturating_add);
+    check_work(work)?;
+    process::consume(env, (work / STEPS_OF_A_PERCENT).max(1) as u128);
+    Ok(())
+}
+
+/// The names of the lists of a table.
+const PARTS: [KnownAtom; 3] = [KnownAtom::Condition, KnownAtom::Then, KnownAtom::Else];
+
+/// The conditions and steps on a table.
+struct OfTable<'e, 's> {
+    shared: &'s Shared,
+    tests: Vec<Test<'e>>,
+    branches: [Vec<Change<'e>>; 2],
+}
+
+impl<'e, 's> OfTable<'e, 's> {
+    fn parse(
+        shared: &'s Shared,
+        [conditions, then, otherwise]: [VmTerm<'e>; 3],
+        env: Env<'e>,
+    ) -> Result<Self, Failed<'e>> {
+        let [condition_name, then_name, else_name] = PARTS;
+        let tests = parse_parts(shared, conditions, condition_name, env, Test::parse)?;
+        let then = parse_parts(shared, then, then_name, env, Change::parse)?;
+        let otherwise = parse_parts(shared, otherwise, else_name, env, Change::parse)?;
+        Ok(OfTable {
+            shared,
+            tests,
+            branches: [then, otherwise],
+        })
+    }
+
+    /// Returns the number of conditions and steps.
+    fn len(&self) -> usize {
+        self.tests.len() + self.branches.iter().map(Vec::len).sum::<usize>()
+    }
 }
 
 /// The end of the parsing: the answer for a part that is wrong, or a reschedule.
@@ -312,20 +478,30 @@ impl Drop for SharedLimit<'_> {
     }
 }
 
+/// Returns the answer for a part that fails.
+fn at_place(env: Env<'_>, place: Place, cause: KnownAtom) -> VmWord<'_> {
+    let (name, index) = match place {
+        Place::Condition(index) => (KnownAtom::Condition, index),
+        Place::Then(index) => (KnownAtom::Then, index),
+        Place::Otherwise(index) => (KnownAtom::Else, index),
+    };
+    at(env, name, index, cause)
+}
+
+/// Runs a transaction. Returns `true` if the conditions held, and the results of each table.
 fn run<'e>(
     env: Env<'e>,
-    shared: &Shared,
-    tests: &[Test<'e>],
-    branches: &[Vec<Change<'e>>; 2],
-) -> NifResult<'e> {
+    parsed: &[OfTable<'e, '_>],
+    confirm: &dyn Fn() -> Result<(), Error>,
+) -> Result<(bool, Few<VmWord<'e>>), (NotDone, NoReply)> {
     // All parts together may copy as much as one operation elsewhere.
-    let parts = tests.len() + branches.iter().map(Vec::len).sum::<usize>();
+    let parts = parsed.iter().map(OfTable::len).sum::<usize>();
     let share = match scratch::limit() {
         usize::MAX => usize::MAX,
         limit => limit / parts.max(1),
     };
+    let tests = parsed.iter().flat_map(|of_table| &of_table.tests);
     let accepts: Vec<_> = tests
-        .iter()
         .map(|test| {
             move |found: &LookupResult<'_, VmHost>| match test {
                 Test::Match(_, _) if has_many(found) => Err(Error::TooLarge),
@@ -336,54 +512,75 @@ fn run<'e>(
             }
         })
         .collect();
-    let conditions = tests
+    let mut next_accepts = accepts.iter();
+    let conditions: Few<Vec<_>> = parsed
         .iter()
-        .zip(&accepts)
-        .map(|(test, accepts)| match test {
-            Test::Absent(key) => Condition::Absent(*key),
-            Test::Present(key) => Condition::Present(*key),
-            Test::Equals(object) => Condition::Equals(*object),
-            Test::Match(key, _) => Condition::Holds(*key, accepts),
-        });
-    let conditions: Vec<_> = conditions.collect();
-    let [then, otherwise] = [0, 1].map(|branch: usize| {
-        let steps = branches[branch].iter().map(Change::step);
-        steps.collect::<Vec<_>>()
+        .map(|of_table| {
+            let tests = of_table.tests.iter().zip(&mut next_accepts);
+            let conditions = tests.map(|(test, accepts)| match test {
+                Test::Absent(key) => Condition::Absent(*key),
+                Test::Present(key) => Condition::Present(*key),
+                Test::Equals(object) => Condition::Equals(*object),
+                Test::Match(key, _) => Condition::Holds(*key, accepts),
+            });
+            conditions.collect()
+        })
+        .collect();
+    let steps = parsed.iter().map(|of_table| {
+        [0, 1].map(|branch: usize| {
+            let steps = of_table.branches[branch].iter().map(Change::step);
+            steps.collect::<Vec<_>>()
+        })
     });
+    let steps: Few<_> = steps.collect();
+    let of_tables = parsed.iter().zip(&conditions).zip(&steps);
+    let of_tables: Few<_> = of_tables
+        .map(|((of_table, conditions), [then, otherwise])| TablePart {
+            table: &of_table.shared.table,
+            conditions,
+            then,
+            otherwise,
+        })
+        .collect();
     let not_done = Cell::new(None);
     let done = scratch::with_workspace(|work| {
         let read = |result: StepResult<'_, VmHost>| answer(env, result, share);
         let work = SharedLimit::new(work, share);
-        let done = (shared.table).transact(&conditions, &then, &otherwise, work.0, read);
-        done.map_err(|failed: NotDone| {
-            not_done.set(failed.place);
+        Table::transact_all(&of_tables, work.0, read, confirm).map_err(|failed: NotDone| {
+            not_done.set(Some(failed));
             failed.error
         })
     });
     match (done, not_done.get()) {
         (Ok((holds, answers)), _) => {
-            let taken = &branches[usize::from(!holds)];
+            let taken = parsed
+                .iter()
+                .map(|of_table| &of_table.branches[usize::from(!holds)]);
             let results = answers
                 .into_iter()
                 .zip(taken)
-                .map(|(answer, step)| match answer {
-                    Answer::Term(term) => term,
-                    Answer::Counters(values) => match (step, &values[..]) {
-                        (Change::UpdateCounter { is_list: false, .. }, [value]) => *value,
-                        _ => env.list(&values),
-                    },
-                });
-            let results: Vec<_> = results.collect();
-            Ok(env.tuple(&[boolean(holds), env.list(&results)]))
+                .map(|(answers, taken)| results(env, answers, taken));
+            Ok((holds, results.collect()))
         }
-        (Err(NoReply::Refused(cause)), Some(place)) => {
-            let (name, index) = match place {
-                Place::Condition(index) => (KnownAtom::Condition, index),
-                Place::Then(index) => (KnownAtom::Then, index),
-                Place::Otherwise(index) => (KnownAtom::Else, index),
-            };
-            Ok(at(env, name, index, cause))
+        (Err(no_reply), failed) => {
+            let failed = failed.unwrap_or_else(|| Error::Busy.into());
+            Err((failed, no_reply))
         }
-        (Err(no_reply), _) => Err(no_reply),
     }
+}
+
+/// Returns the list of the results of steps.
+fn results<'e>(env: Env<'e>, answers: Vec<Answer<'e>>, taken: &[Change<'e>]) -> VmWord<'e> {
+    let results = answers
+        .into_iter()
+        .zip(taken)
+        .map(|(answer, step)| match answer {
+            Answer::Term(term) => term,
+            Answer::Counters(values) => match (step, &values[..]) {
+                (Change::UpdateCounter { is_list: false, .. }, [value]) => *value,
+                _ => env.list(&values),
+            },
+        });
+    let results: Vec<_> = results.collect();
+    env.list(&results)
 }

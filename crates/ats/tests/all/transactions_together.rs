@@ -135,7 +135,7 @@ fn a_failure_changes_no_table() {
         }
     );
 
-    // Its tables are not cleared, and not given up, before it has ended.
+    // No table is cleared, or given up, before the transaction has ended.
     let busy = || match (set.clear(), tree.delete_all(), tree.close()) {
         (Err(Error::Busy), Err(Error::Busy), Err(Error::Busy)) => Err(Error::Ended),
         _ => Ok(()),

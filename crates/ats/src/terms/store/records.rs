@@ -63,9 +63,9 @@ pub(crate) trait TableRecords<H: Host>: Send + Sync {
         plan: &mut dyn BatchPlan<Values<H>>,
     ) -> Result<bool, Error>;
 
-    /// Returns the store in which transactions hold keys. They see
-    /// [its living records](TableRecords::living), and put [dated records](TableRecords::dated_if_it_fits)
-    /// there.
+    /// Returns the store in which transactions hold keys. They see its
+    /// [living](TableRecords::living) records, and make changes that are
+    /// [dated](TableRecords::dated_if_it_fits).
     ///
     /// # Errors
     /// [`StoreError::Unsupported`] by default.
@@ -93,7 +93,8 @@ pub(crate) trait TableRecords<H: Host>: Send + Sync {
     /// Ends a call that has changed held keys, and holds none any more.
     ///
     /// # Errors
-    /// [`Error::Bound`] if a change [was more](TableRecords::dated_if_it_fits) than the store may have.
+    /// [`Error::Bound`] if a change [put more](TableRecords::dated_if_it_fits) than the store may
+    /// have.
     fn after_held(&self, is_larger: bool) -> Result<(), Error> {
         let _ = is_larger;
         Ok(())
