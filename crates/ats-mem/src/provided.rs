@@ -94,6 +94,8 @@ pub trait Provided<R: Release>: Records<R> {
     ///
     /// Without a guard, it pins for some hundred keys at a time, and not at all while the plan
     /// decides. The caller is not pinned then, and keeps the store alive.
+    ///
+    /// [`transact_all`](batch::transact_all) does so over several stores.
     fn transact(
         &self,
         keys: &[&[u8]],

@@ -133,8 +133,13 @@ fn run<R: Release, S: Stepwise<R> + ?Sized>(
     if !members.iter_mut().all(Member::settle) || !decision.confirm() {
         return Ok(false);
     }
+    // The thread is pinned when the state changes: the readers that can no longer see the records
+    // before are pinned no later than these are retired. A pin may free memory, so all are made
+    // before the first lock is taken.
+    for member in &mut *members {
+        member.open.pinning.guard();
+    }
     commit(members);
-    // The thread is pinned once for each store, so that it can now pause again.
     for member in members.iter_mut().skip(1) {
         member.open.pinning.pause();
     }
@@ -154,8 +159,6 @@ fn commit<R: Release, S: Stepwise<R> + ?Sized>(members: &mut [Member<'_, R, S>])
         pinning,
     } = &mut member.open;
     *ended = true;
-    // The thread is pinned when the state changes: the readers that can no longer see the records
-    // before are pinned no later than these are retired.
     let guard = pinning.guard();
     member.time = batch.commit(*store, guard, &mut || commit(others));
 }
