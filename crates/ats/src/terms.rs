@@ -88,7 +88,7 @@
 //! | `insert`, `insert_new` | O(1) | O(log n) |
 //! | the same in a bag, besides | O(log k) | O(log k) |
 //! | `insert_many` | O(m log m) | O(m log m + m log n) |
-//! | `transact` of m steps, besides the steps | O(m log m) | O(m log m + m log n) |
+//! | `transact`, `transact_all` of m steps, besides the steps | O(m log m) | O(m log m + m log n) |
 //! | `delete`, `take` | O(1) | O(log n) |
 //! | `delete_object`, for each that goes | O(1 + log k) | O(log n + log k) |
 //! | `update_element`, `update_counter`, `merge` | O(1) and a new object | O(log n) and a new object |

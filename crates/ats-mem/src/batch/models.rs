@@ -8,7 +8,7 @@ use crate::change::{Busy, Change};
 use crate::explore::check_long;
 use crate::provided::Provided;
 use crate::record::{Plain, Record, RecordBox};
-use crate::{HashTable, Records, When};
+use crate::{CaTree, HashTable, Records, When};
 use ats_sync::pin;
 use ats_sync::shim::atomic::quietly;
 use loom::sync::Arc;
@@ -16,11 +16,14 @@ use loom::thread;
 
 const KEY: [u8; 8] = [7; 8];
 
-type Stores = [HashTable<Plain>; 2];
+/// Stores that can be explored.
+trait Explored: Records<Plain> + Default + 'static {}
+
+impl<S: Records<Plain> + Default + 'static> Explored for S {}
 
 /// Two stores with the value 1 under the key.
-fn stores() -> Arc<Stores> {
-    let stores = Stores::default();
+fn stores<S: Explored>() -> Arc<[S; 2]> {
+    let stores = <[S; 2]>::default();
     quietly(|| {
         for store in &stores {
             let put = store.put(&KEY, RecordBox::new(&KEY, &[1], false), &pin());
@@ -30,10 +33,14 @@ fn stores() -> Arc<Stores> {
     Arc::new(stores)
 }
 
-fn value(store: &HashTable<Plain>, when: When) -> u64 {
+fn value(store: &impl Records<Plain>, when: When) -> u64 {
     let guard = pin();
     let found = store.get_at(&KEY, when, &guard);
     found.expect("the key stays").value()[0]
+}
+
+fn values(stores: &[impl Records<Plain>; 2]) -> [u64; 2] {
+    stores.each_ref().map(|store| value(store, When::NOW))
 }
 
 /// The part of a transaction that doubles the value of a store.
@@ -70,7 +77,11 @@ impl Decision for Confirmed {
 }
 
 /// Doubles the values of both stores, or tries to, named in this order.
-fn double(stores: &Stores, order: [usize; 2], is_confirmed: bool) -> Result<bool, Busy> {
+fn double(
+    stores: &[impl Records<Plain>; 2],
+    order: [usize; 2],
+    is_confirmed: bool,
+) -> Result<bool, Busy> {
     let (mut plans, keys) = ([Double(0), Double(0)], [&KEY[..]]);
     let parts = order.into_iter().zip(&mut plans).map(|(index, plan)| Part {
         store: &stores[index],
@@ -82,10 +93,10 @@ fn double(stores: &Stores, order: [usize; 2], is_confirmed: bool) -> Result<bool
 }
 
 /// Runs both functions concurrently.
-fn together(
-    stores: &Arc<Stores>,
-    one: impl FnOnce(&Stores) + 'static,
-    other: impl FnOnce(&Stores),
+fn together<S: Explored>(
+    stores: &Arc<[S; 2]>,
+    one: impl FnOnce(&[S; 2]) + 'static,
+    other: impl FnOnce(&[S; 2]),
 ) {
     let thread = {
         let stores = Arc::clone(stores);
@@ -95,39 +106,41 @@ fn together(
     thread.join().expect("thread");
 }
 
-fn double_both(stores: &Stores) {
+fn double_both(stores: &[impl Records<Plain>; 2]) {
     assert_eq!(double(stores, [0, 1], true), Ok(true));
 }
 
 /// A reader that sees the change of one store sees that of the other.
-fn a_reader_looks(first: usize, then: usize) {
+fn a_reader_looks<S: Explored>(first: usize, then: usize) {
     check_long(move || {
-        let stores = stores();
-        let read = move |stores: &Stores| {
+        let stores = stores::<S>();
+        let read = move |stores: &[S; 2]| {
             let seen = [first, then].map(|index| value(&stores[index], When::NOW));
             assert!([[1, 1], [1, 2], [2, 2]].contains(&seen), "{seen:?}");
         };
         together(&stores, read, double_both);
-        assert_eq!([0, 1].map(|index| value(&stores[index], When::NOW)), [2, 2]);
+        assert_eq!(values(&stores), [2, 2]);
     });
 }
 
 #[test]
 fn a_reader_looks_at_the_first_store_first() {
-    a_reader_looks(0, 1);
+    a_reader_looks::<HashTable<Plain>>(0, 1);
+    a_reader_looks::<CaTree<Plain>>(0, 1);
 }
 
 #[test]
 fn a_reader_looks_at_the_last_store_first() {
-    a_reader_looks(1, 0);
+    a_reader_looks::<HashTable<Plain>>(1, 0);
+    a_reader_looks::<CaTree<Plain>>(1, 0);
 }
 
 /// A query of one moment of a store that sees the change is followed by look-ups in the other that
 /// see it, and one that does not, by none before it.
-fn a_query_looks(queried: usize, other: usize) {
+fn a_query_looks<S: Explored>(queried: usize, other: usize) {
     check_long(move || {
-        let stores = stores();
-        let read = move |stores: &Stores| {
+        let stores = stores::<S>();
+        let read = move |stores: &[S; 2]| {
             let before = value(&stores[other], When::NOW);
             let query = stores[queried].begin(&mut || Ok(true)).expect("it waits");
             let query = query.expect("the store has moments");
@@ -144,22 +157,24 @@ fn a_query_looks(queried: usize, other: usize) {
 
 #[test]
 fn a_query_looks_at_the_first_store() {
-    a_query_looks(0, 1);
+    a_query_looks::<HashTable<Plain>>(0, 1);
+    a_query_looks::<CaTree<Plain>>(0, 1);
 }
 
 #[test]
 fn a_query_looks_at_the_last_store() {
-    a_query_looks(1, 0);
+    a_query_looks::<HashTable<Plain>>(1, 0);
+    a_query_looks::<CaTree<Plain>>(1, 0);
 }
 
 /// Two transactions that name the stores in different orders come one after the other.
 #[test]
 fn two_transactions_over_the_same_stores() {
     check_long(|| {
-        let stores = stores();
-        let other = |stores: &Stores| assert_eq!(double(stores, [1, 0], true), Ok(true));
+        let stores = stores::<HashTable<Plain>>();
+        let other = |stores: &_| assert_eq!(double(stores, [1, 0], true), Ok(true));
         together(&stores, other, double_both);
-        assert_eq!([0, 1].map(|index| value(&stores[index], When::NOW)), [4, 4]);
+        assert_eq!(values(&stores), [4, 4]);
     });
 }
 
@@ -167,14 +182,14 @@ fn two_transactions_over_the_same_stores() {
 #[test]
 fn an_undone_transaction() {
     check_long(|| {
-        let stores = stores();
-        let read = |stores: &Stores| {
+        let stores = stores::<HashTable<Plain>>();
+        let read = |stores: &[HashTable<Plain>; 2]| {
             for index in [1, 0, 1] {
                 assert_eq!(value(&stores[index], When::NOW), 1);
             }
         };
-        let undo = |stores: &Stores| assert_eq!(double(stores, [0, 1], false), Ok(false));
+        let undo = |stores: &_| assert_eq!(double(stores, [0, 1], false), Ok(false));
         together(&stores, read, undo);
-        assert_eq!([0, 1].map(|index| value(&stores[index], When::NOW)), [1, 1]);
+        assert_eq!(values(&stores), [1, 1]);
     });
 }

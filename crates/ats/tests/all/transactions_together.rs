@@ -135,7 +135,7 @@ fn a_failure_changes_no_table() {
         }
     );
 
-    // No table is cleared, or given up, before the transaction has ended.
+    // Tables are cleared or given up only when the transaction has ended.
     let busy = || match (set.clear(), tree.delete_all(), tree.close()) {
         (Err(Error::Busy), Err(Error::Busy), Err(Error::Busy)) => Err(Error::Ended),
         _ => Ok(()),

@@ -1,15 +1,18 @@
 //! The course of a transaction: it holds the keys of its tables, decides, and changes them.
 
-use super::{Condition, NotDone, Place, Step, StepResult, TablePart, at};
+use super::parts::{Condition, NotDone, Place, Step, StepResult, TablePart, at};
 use crate::terms::cells::{self, Stopped};
 use crate::terms::error::Error;
-use crate::terms::store::Store;
+use crate::terms::operations::merge::Merging;
 use crate::terms::store::overlay::Overlay;
-use crate::terms::table::Table;
+use crate::terms::store::records::TableRecords;
+use crate::terms::store::{Records, Store};
+use crate::terms::table::{CurrentStore, Table};
 use crate::terms::value::{Rec, Values};
 use crate::terms::workspace::Workspace;
 use ats_mem::batch::{Decision, MOST_STORES, Part, transact_all};
 use ats_mem::{Change, Transaction};
+use ats_store::Error as StoreError;
 use ats_sync::Guard;
 use ats_term::TermRef;
 use ats_term::image::{Host, image_eq};
@@ -103,6 +106,92 @@ pub(super) fn run<H: Host, R>(
         plan.store.after_held(plan.is_larger).map_err(of_part)?;
     }
     decided
+}
+
+impl<H: Host> Table<H> {
+    /// Adds the keys of a transaction, and `true` for each that a step may change.
+    fn collect_keys(
+        &self,
+        part: &TablePart<'_, '_, H>,
+        keys: &mut Vec<(Box<[u8]>, bool)>,
+        work: &mut Workspace<H>,
+    ) -> Result<(), NotDone> {
+        if self.has_byte_store {
+            return Err(Error::Storage(StoreError::Unsupported).into());
+        }
+        for (index, condition) in part.conditions.iter().enumerate() {
+            let key = self.key_of_condition(condition, work);
+            keys.push((key.map_err(at(Place::Condition(index)))?, false));
+        }
+        for (steps, place) in [
+            (part.then, Place::Then as fn(usize) -> Place),
+            (part.otherwise, Place::Otherwise),
+        ] {
+            for (index, step) in steps.iter().enumerate() {
+                let key = self.key_of_step(step, work);
+                let writes = !matches!(step, Step::Lookup(_));
+                keys.push((key.map_err(at(place(index)))?, writes));
+            }
+        }
+        Ok(())
+    }
+
+    fn key_of_condition(
+        &self,
+        condition: &Condition<'_, H, H::Term<'_>>,
+        work: &mut Workspace<H>,
+    ) -> Result<Box<[u8]>, Error> {
+        match condition {
+            Condition::Absent(key) | Condition::Present(key) | Condition::Holds(key, _) => {
+                self.boxed_key(*key, work)
+            }
+            Condition::Equals(object) => self.boxed_key_of_object(*object, work),
+        }
+    }
+
+    fn key_of_step(
+        &self,
+        step: &Step<'_, H::Term<'_>>,
+        work: &mut Workspace<H>,
+    ) -> Result<Box<[u8]>, Error> {
+        match step {
+            Step::Insert(object) | Step::InsertNew(object) | Step::DeleteObject(object) => {
+                self.boxed_key_of_object(*object, work)
+            }
+            Step::Delete(key)
+            | Step::UpdateElement { key, .. }
+            | Step::UpdateCounter { key, .. }
+            | Step::Merge(Merging { key, .. })
+            | Step::Lookup(key)
+            | Step::Take(key) => self.boxed_key(*key, work),
+        }
+    }
+
+    fn boxed_key(&self, key: H::Term<'_>, work: &mut Workspace<H>) -> Result<Box<[u8]>, Error> {
+        let work = work.lend();
+        self.make_key(key, work)?;
+        let boxed = Box::from(&work.key[..]);
+        work.tidy_key();
+        Ok(boxed)
+    }
+
+    fn boxed_key_of_object(
+        &self,
+        object: H::Term<'_>,
+        work: &mut Workspace<H>,
+    ) -> Result<Box<[u8]>, Error> {
+        self.check_object(object)?;
+        self.boxed_key(object.element(self.key_index), work)
+    }
+
+    /// Returns a table with the options of this one, on the records of a transaction.
+    fn draft(&self, overlay: &Arc<Overlay<H>>) -> Self {
+        let records: Arc<dyn TableRecords<H>> = Arc::<Overlay<H>>::clone(overlay);
+        let store = Store::new(Records::Past(records));
+        let mut draft = self.with_store(CurrentStore::new(store));
+        draft.is_draft = true;
+        draft
+    }
 }
 
 /// The keys of a table, and `true` for each that a step may change.
