@@ -198,18 +198,26 @@ impl AtomicStore {
         plan: &mut dyn BatchPlan<[u8], Vec<u8>>,
     ) -> Result<bool, Error> {
         let _locked = self.lock(may_block, keys)?;
-        let mut batch = Batch::new();
-        let mut added = 0;
+        let (mut batch, mut added) = (Batch::new(), 0);
+        let mut later = Vec::new();
         for (index, key) in keys.iter().enumerate() {
             let old = self.find(may_block, key)?;
-            let value = old.as_ref().map(|(_, value)| &value[..]);
-            // The held locks are shared by no other key, so slow work can be done at once.
-            let change = plan.decide_and_build(index, value);
+            match plan.decide(index, old.as_ref().map(|(_, value)| &value[..])) {
+                Change::Abort => return Ok(false),
+                Change::Later => later.push((index, old)),
+                change => {
+                    let old = old.map(|(lifetime, _)| lifetime);
+                    added += self.add(&mut batch, key, old, change)?;
+                }
+            }
+        }
+        for (index, old) in later {
+            let change = plan.build(index, old.as_ref().map(|(_, value)| &value[..]));
             if matches!(change, Change::Abort) {
                 return Ok(false);
             }
             let old = old.map(|(lifetime, _)| lifetime);
-            added += self.add(&mut batch, key, old, change)?;
+            added += self.add(&mut batch, keys[index], old, change)?;
         }
         self.commit(may_block, batch, added)?;
         Ok(true)

@@ -552,16 +552,23 @@ impl Store for BagStore {
     ) -> Result<bool, ats_store::Error> {
         let _locked = self.atomic.lock(may_block, keys)?;
         let (mut batch, mut added) = (Batch::new(), 0);
-        let mut values = Vec::new();
+        let (mut values, mut later) = (Vec::new(), Vec::new());
         for (index, key) in keys.iter().enumerate() {
             let group = self.group(may_block, key)?;
             group.write(&mut values)?;
-            let current = (!group.is_empty()).then_some(&values[..]);
-            let change = plan.decide_and_build(index, current);
+            match plan.decide(index, (!group.is_empty()).then_some(&values[..])) {
+                Change::Abort => return Ok(false),
+                Change::Later => later.push((index, group)),
+                change => added += self.change(&mut batch, key, &group, change)?,
+            }
+        }
+        for (index, group) in later {
+            group.write(&mut values)?;
+            let change = plan.build(index, (!group.is_empty()).then_some(&values[..]));
             if matches!(change, Change::Abort) {
                 return Ok(false);
             }
-            added += self.change(&mut batch, key, &group, change)?;
+            added += self.change(&mut batch, keys[index], &group, change)?;
         }
         self.commit(may_block, batch, added, keys)?;
         Ok(true)

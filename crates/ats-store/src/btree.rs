@@ -125,15 +125,24 @@ impl Store for BTreeStore {
     ) -> Result<bool, Error> {
         debug_assert!(keys.is_sorted_by(|a, b| a < b));
         let mut records = self.write();
+        let current = |key: &[u8]| records.map.get(key).map(|value| &value[..]);
         let mut changes = Vec::with_capacity(keys.len());
         for (index, key) in keys.iter().enumerate() {
-            let current = records.map.get(*key).map(|value| &value[..]);
-            match plan.decide_and_build(index, current) {
-                Change::Abort => return Ok(false),
-                change => changes.push(self.settle(key, change)),
+            changes.push(plan.decide(index, current(key)));
+            if let Some(Change::Abort) = changes.last() {
+                return Ok(false);
+            }
+        }
+        for (index, change) in changes.iter_mut().enumerate() {
+            if let Change::Later = change {
+                *change = plan.build(index, current(keys[index]));
+            }
+            if let Change::Abort = change {
+                return Ok(false);
             }
         }
         for (key, change) in keys.iter().zip(changes) {
+            let change = self.settle(key, change);
             records.apply(key, change);
         }
         Ok(true)

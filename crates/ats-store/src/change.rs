@@ -28,17 +28,19 @@ pub trait BatchPlan<C: ?Sized, V> {
     /// Makes the change of a key for which [`decide`](BatchPlan::decide) has answered
     /// [`Later`](Change::Later). `current` is the record that `decide` has seen. The answer is
     /// [`Keep`](Change::Keep) or [`Put`](Change::Put) or, if the batch has only this key,
-    /// [`Remove`](Change::Remove).
+    /// [`Remove`](Change::Remove). In a [store of bytes](crate::Store::update) it is any change.
     ///
-    /// The store calls this right after the decision, and without any other lock than that of the
-    /// key if it can.
+    /// A store in memory calls this right after the decision, and without any other lock than that
+    /// of the key if it can. A store of bytes calls it for one key after the other, in order, when
+    /// all keys are decided: so a plan that defers all keys has seen all of them before it changes
+    /// one.
     fn build(&mut self, index: usize, current: Option<&C>) -> Change<V> {
         let _ = (index, current);
         unreachable!("this plan puts nothing off")
     }
 
-    /// Decides about a key, and builds a deferred change at once. It is for stores that cannot
-    /// release their locks between the two.
+    /// Decides about a key, and builds a deferred change at once. It is for records in memory that
+    /// no lock protects.
     fn decide_and_build(&mut self, index: usize, current: Option<&C>) -> Change<V> {
         match self.decide(index, current) {
             Change::Later => self.build(index, current),

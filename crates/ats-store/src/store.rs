@@ -49,7 +49,8 @@ pub trait Store: Send + Sync {
     ///
     /// No other writer changes a key between the decision about it and the moment at which the
     /// changes become visible, even if the decision is [`Keep`](Change::Keep). So all decisions
-    /// hold at that moment.
+    /// hold at that moment. Changes that the plan [defers](Change::Later) are built when it has
+    /// decided about all keys, and may be any change.
     fn update(
         &self,
         may_block: Option<MayBlock>,

@@ -25,7 +25,7 @@ use ats_mem::read_points::{self, ReadPoints};
 use ats_mem::sequence::Leftovers;
 use ats_mem::{
     Adaptation, BatchPlan, Beside, Buckets, Busy, CaTree, Change, HashTable, OnFirstSplit,
-    ReadPoint, RecordBox, ShapeNode, ShortKey, Skipped, Totals, Upkeep, Walk, When,
+    ReadPoint, RecordBox, ShapeNode, ShortKey, Skipped, Totals, Transaction, Upkeep, Walk, When,
 };
 use ats_store::{Bags, Direction, End, KeyRange, SlotAnswer};
 use ats_sync::Guard;
@@ -337,6 +337,11 @@ impl<H: Host> Store<H> {
             plan: &mut dyn BatchPlan<Values<H>>
         ) -> Result<bool, Error>;
         fn stepwise<'g>(&'g self) -> Result<&'g dyn batch::Stepwise<Values<H>>, Error>;
+        fn transact<'g>(
+            &'g self,
+            keys: &[&[u8]],
+            plan: &mut dyn Transaction<Values<H>>
+        ) -> Result<bool, Error>;
         fn living<'r>(&'r self, record: Option<&'r Rec<H>>) -> Option<&'r Rec<H>>;
         fn dated_if_it_fits<'g>(
             &'g self,

@@ -1,6 +1,7 @@
 //! Transactions: steps mean the same as the operations of their names, all of them are seen
 //! together, and a failure changes nothing.
 
+use super::common::{expiring_on_disk, on_disk, portable};
 use ats::terms::{
     Condition, CounterOp, Error, Integer, Locking, Merge, MergedValue, Merging, NotDone, Place,
     Step, StepResult, Table, TableType, TermHost, Ttl, Workspace, advance_clock,
@@ -215,6 +216,15 @@ fn holds(table: &TermTable, condition: &Condition<'_, TermHost, &Term>) -> bool 
 /// Runs random transactions, and the same steps one by one on a copy, which is the old state again
 /// if a step fails.
 fn random_transactions(make: impl Fn(TableType) -> TermTable) {
+    compare_with_operations(&make, &make, 1500);
+}
+
+/// Runs so many random transactions on a table, and the same steps on copies of another kind.
+fn compare_with_operations(
+    make: impl Fn(TableType) -> TermTable,
+    make_copy: impl Fn(TableType) -> TermTable,
+    rounds: usize,
+) {
     let terms = Terms::new();
     let change = |value| (2, value);
     let mut changes: Vec<_> = terms
@@ -228,8 +238,8 @@ fn random_transactions(make: impl Fn(TableType) -> TermTable) {
         let mut random = Rng::with_seed(seed as u64);
         let table = make(table_type);
         let (mut held, mut failed) = (0, 0);
-        for _ in 0..1500 {
-            let copy = make(table_type);
+        for _ in 0..rounds {
+            let copy = make_copy(table_type);
             let before = objects(&table);
             copy.insert_many(all_objects(&table).iter(), &mut Work::new())
                 .expect("in memory");
@@ -279,7 +289,10 @@ fn random_transactions(make: impl Fn(TableType) -> TermTable) {
             }
             assert_eq!(table.len(), Ok(objects(&table).len()));
         }
-        assert!(held > 200 && failed > 50, "{held} {failed}");
+        assert!(
+            held > rounds * 2 / 15 && failed > rounds / 30,
+            "{held} {failed}"
+        );
         table.clear().expect("in memory");
         assert_eq!(table.len(), Ok(0));
     }
@@ -302,6 +315,22 @@ fn steps_are_the_operations_in_tables_whose_objects_expire() {
         let ttl = Ttl::Written(Duration::from_secs(3600));
         table.expiring(ttl).expect("in memory")
     });
+}
+
+fn in_memory(table_type: TableType) -> TermTable {
+    TermTable::new(table_type, 1)
+}
+
+#[test]
+fn steps_are_the_operations_in_a_store_of_bytes() {
+    compare_with_operations(|table_type| portable(table_type, 1), in_memory, 1500);
+}
+
+/// The store writes and compacts files all the time, and is opened anew now and then.
+#[test]
+fn steps_are_the_operations_on_disk() {
+    compare_with_operations(|table_type| on_disk(table_type, 1), in_memory, 300);
+    compare_with_operations(|table_type| expiring_on_disk(table_type, 1), in_memory, 150);
 }
 
 /// Steps and conditions see no object whose time has passed, and objects keep their time or get a

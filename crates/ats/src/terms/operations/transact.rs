@@ -32,7 +32,8 @@ impl<H: Host> Table<H> {
     /// must not use the table.
     ///
     /// O(m log m) for m conditions and steps, besides the operations, and three visits to the lock
-    /// of each key that a step may change.
+    /// of each key that a step may change. A table [on a store of bytes](Table::on_store) reads all
+    /// objects of each key, and writes the changes as one batch, which a crash undoes as a whole.
     ///
     /// ```
     /// use ats::terms::{Condition, CounterOp, Step, StepResult, Table, TableType, TermHost, Workspace};
@@ -67,8 +68,7 @@ impl<H: Host> Table<H> {
     /// The error of the first condition or step that fails, with its place; a step of the branch
     /// that is not taken fails only if it has no key. [`Error::Bound`] if an object is larger than
     /// the bound of the table; an error that `read` returns; [`Error::Busy`];
-    /// [`Error::Snapshot`]; [`Error::Storage`] with [`StoreError::Unsupported`] if the table is not
-    /// in memory. A failed call changes nothing.
+    /// [`Error::Snapshot`]; [`Error::Storage`]. A failed call changes nothing.
     pub fn transact<'t, R>(
         &self,
         conditions: &[Condition<'_, H, H::Term<'t>>],
@@ -138,8 +138,9 @@ impl<H: Host> Table<H> {
     ///
     /// # Errors
     /// Those of [`transact`](Table::transact), with the index of the part; the error that `confirm`
-    /// returns; [`Error::TooManyTables`] if there are more than [`MOST_TABLES`]. A failed call
-    /// changes nothing.
+    /// returns; [`Error::TooManyTables`] if there are more than [`MOST_TABLES`]; [`Error::Storage`]
+    /// with [`StoreError::Unsupported`](ats_store::Error::Unsupported) if one of several is on a
+    /// store of bytes. A failed call changes nothing.
     pub fn transact_all<R>(
         parts: &[TablePart<'_, '_, H>],
         work: &mut Workspace<H>,

@@ -13,6 +13,8 @@
 //! In a store whose records [expire](Expires), a new value begins with the lifetime that the record
 //! brings in its [`Dating`].
 
+mod transacting;
+
 use super::records::{Decide, TableRecords, Visit, Walked};
 use crate::terms::error::Error;
 use crate::terms::lookup_result::LookupResult;
@@ -22,7 +24,7 @@ use crate::terms::store::limited::TimeLeft;
 use crate::terms::unpack::UnpackBuffer;
 use crate::terms::value::{Rec, Values, record};
 use ats_mem::read_points::Query;
-use ats_mem::{BatchPlan, NoSuchKey, RecordBox, Skipped, Walk};
+use ats_mem::{BatchPlan, NoSuchKey, RecordBox, Skipped, Transaction, Walk};
 use ats_store::{
     Bags, Change, Direction, End, Expires, KeyRange, Lifetime, MayBlock, Store, StoreHandle,
     WalkFrom, successor,
@@ -368,6 +370,14 @@ impl<H: Host> TableRecords<H> for ByteStore<H> {
             Step::Decide => plan.decide(index, current.as_deref()),
             Step::Build => plan.build(index, current.as_deref()),
         })
+    }
+
+    fn transact(
+        &self,
+        keys: &[&[u8]],
+        plan: &mut dyn Transaction<Values<H>>,
+    ) -> Result<bool, Error> {
+        transacting::transact(self, keys, plan)
     }
 
     fn update_end<'g>(

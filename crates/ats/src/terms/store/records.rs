@@ -11,7 +11,7 @@ use ats_mem::batch;
 use ats_mem::read_points::{Query, ReadPoints};
 use ats_mem::{
     BatchPlan, Beside, Busy, Change, Neighbour, NoSuchKey, Passing, ReadPoint, RecordBox, ShortKey,
-    Skipped, Totals, Upkeep, Walk, When, go_on,
+    Skipped, Totals, Transaction, Upkeep, Walk, When, go_on,
 };
 use ats_store::{Direction, End, Error as StoreError, KeyRange, SlotAnswer, WalkFrom};
 use ats_sync::Guard;
@@ -70,6 +70,20 @@ pub(crate) trait TableRecords<H: Host>: Send + Sync {
     /// # Errors
     /// [`StoreError::Unsupported`] by default.
     fn stepwise(&self) -> Result<&dyn batch::Stepwise<Values<H>>, Error> {
+        Err(Error::Storage(StoreError::Unsupported))
+    }
+
+    /// Runs a transaction in a store that has no [records in memory](TableRecords::stepwise): see
+    /// [`Provided::transact`](ats_mem::Provided::transact).
+    ///
+    /// # Errors
+    /// [`StoreError::Unsupported`] by default.
+    fn transact(
+        &self,
+        keys: &[&[u8]],
+        plan: &mut dyn Transaction<Values<H>>,
+    ) -> Result<bool, Error> {
+        let _ = (keys, plan);
         Err(Error::Storage(StoreError::Unsupported))
     }
 

@@ -12,7 +12,6 @@ use crate::terms::value::{Rec, Values};
 use crate::terms::workspace::Workspace;
 use ats_mem::batch::{Decision, MOST_STORES, Part, transact_all};
 use ats_mem::{Change, Transaction};
-use ats_store::Error as StoreError;
 use ats_sync::Guard;
 use ats_term::TermRef;
 use ats_term::image::{Host, image_eq};
@@ -79,15 +78,6 @@ pub(super) fn run<H: Host, R>(
             is_larger: false,
         });
     }
-    let mut held: Each<Part<'_, Values<H>>> = Each::new();
-    for (plan, first_part) in plans.iter_mut().zip(&first_parts) {
-        let of_part = |error| NotDone::from(error).of_part(*first_part);
-        held.push(Part {
-            store: plan.store.stepwise().map_err(of_part)?,
-            keys: plan.keys,
-            plan,
-        });
-    }
     let mut deciding = Deciding {
         parts,
         table_of: &table_of,
@@ -97,10 +87,28 @@ pub(super) fn run<H: Host, R>(
         confirm,
         decided: Err(Error::Busy.into()),
     };
-    let done = transact_all(&mut held, &mut deciding);
+    let mut held: Each<Part<'_, Values<H>>> = Each::new();
+    let done = match &mut plans[..] {
+        [plan] if plan.draft.table.has_byte_store => {
+            let (store, keys) = (plan.store, plan.keys);
+            let decision = &mut deciding;
+            store.transact(keys, &mut OfBytes { plan, decision })
+        }
+        plans => {
+            for (plan, first_part) in plans.iter_mut().zip(&first_parts) {
+                let of_part = |error| NotDone::from(error).of_part(*first_part);
+                held.push(Part {
+                    store: plan.store.stepwise().map_err(of_part)?,
+                    keys: plan.keys,
+                    plan,
+                });
+            }
+            transact_all(&mut held, &mut deciding).map_err(Error::from)
+        }
+    };
     let decided = deciding.decided;
     drop(held);
-    done.map_err(Error::from)?;
+    done?;
     for (plan, first_part) in plans.iter().zip(first_parts) {
         let of_part = |error| NotDone::from(error).of_part(first_part);
         plan.store.after_held(plan.is_larger).map_err(of_part)?;
@@ -116,9 +124,6 @@ impl<H: Host> Table<H> {
         keys: &mut Vec<(Box<[u8]>, bool)>,
         work: &mut Workspace<H>,
     ) -> Result<(), NotDone> {
-        if self.has_byte_store {
-            return Err(Error::Storage(StoreError::Unsupported).into());
-        }
         for (index, condition) in part.conditions.iter().enumerate() {
             let key = self.key_of_condition(condition, work);
             keys.push((key.map_err(at(Place::Condition(index)))?, false));
@@ -411,13 +416,13 @@ impl<H: Host> Transaction<Values<H>> for Plan<'_, '_, H> {
         let store = self.store;
         let living = |index| store.living(found(index));
         let stop = |index| {
-            // SAFETY: the key of the record is held, so it lives until `release`, which drops
-            // all references to it.
+            // SAFETY: the records of a transaction live until `release`, which drops all
+            // references to this one.
             let record = unsafe { &*ptr::from_ref(living(index)?) };
             Some((cells::stop(record), false))
         };
         self.stopped = (0..self.keys.len()).map(stop).collect();
-        // SAFETY: the keys of the records are held until `release`. The draft is used after this
+        // SAFETY: the records live until `release`. The draft is used after this
         // only in the decision about all tables, which is made before.
         unsafe { self.draft.overlay.begin(&living) };
         true
@@ -449,5 +454,30 @@ impl<H: Host> Transaction<Values<H>> for Plan<'_, '_, H> {
                 stopped.for_ever();
             }
         }
+    }
+}
+
+/// The plan of a transaction of one table on a store of bytes, which has the decision about the
+/// whole.
+struct OfBytes<'a, 'b, 'p, H: Host> {
+    plan: &'a mut Plan<'b, 'p, H>,
+    decision: &'a mut dyn Decision,
+}
+
+impl<H: Host> Transaction<Values<H>> for OfBytes<'_, '_, '_, H> {
+    fn may_change(&self, index: usize) -> bool {
+        self.plan.may_change(index)
+    }
+
+    fn decide<'b>(&mut self, found: &'b dyn Fn(usize) -> Option<&'b Rec<H>>) -> bool {
+        self.plan.decide(found) && self.decision.decide() && self.decision.confirm()
+    }
+
+    fn change(&mut self, index: usize, found: Option<&Rec<H>>) -> Change<Values<H>> {
+        self.plan.change(index, found)
+    }
+
+    fn release(&mut self, has_committed: bool) {
+        self.plan.release(has_committed);
     }
 }
