@@ -558,8 +558,8 @@ touch(Table, Key, Ttl) ->
 %% All keys that the conditions and the steps of both branches name are held meanwhile: their
 %% readers see the objects before, and their writers wait. A call has up to 10000 conditions and
 %% steps together. No step concerns a range of keys, as {@link range_delete/3} does: a range has
-%% keys that are not there yet, so nobody can hold them. Name each key instead. Tables on disk have
-%% no transactions. {@link transact/1} changes several tables.
+%% keys that are not there yet, so nobody can hold them. Name each key instead. {@link
+%% transact/1} changes several tables, and {@link dats:transact/4} one on disk.
 %%
 %% ```
 %% 1> ats:new(bank, [named_table]),

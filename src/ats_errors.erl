@@ -270,7 +270,7 @@ table(_Table, {snapshot_ended, memory}) ->
 table(_Table, {snapshot_ended, closed}) ->
     <<"the snapshot has ended: its table was closed">>;
 table(_Table, disk) ->
-    <<"the table is on disk, where tables have no transactions">>;
+    <<"the table is on disk: dats:transact/4 changes it, and no other table with it">>;
 table(_Table, row) ->
     <<"the table has an object that is no pair of a key and a value">>;
 table(_Table, _Cause) ->

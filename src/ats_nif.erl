@@ -155,7 +155,7 @@
       | first | last | next | prev | first_lookup | last_lookup | next_lookup | prev_lookup | slot.
 -type disk_change() ::
         insert | insert_new | delete_object | take | take_first | take_last
-      | update_counter | update_element | merge.
+      | update_counter | update_element | merge | transact.
 
 %% The answer of a call, or the reason why it was refused. The cause is `pending' if it can be made
 %% again when the values of a key are merged.

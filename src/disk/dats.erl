@@ -9,6 +9,8 @@
 %% <dt>Tables</dt><dd>opening, closing, describing, removing, renaming and copying them</dd>
 %% <dt>Durability and space</dt><dd>what is on disk, and how much memory and room it takes</dd>
 %% <dt>Writing</dt><dd>inserting, deleting and updating objects</dd>
+%% <dt>Several keys as one step</dt><dd>conditions that are tested and steps that are carried out
+%% together, and objects that a function replaces</dd>
 %% <dt>Counters and merges</dt><dd>changes that depend on the present value, and writes that are
 %% merged without reading it</dd>
 %% <dt>Taking</dt><dd>removing objects and returning them, in one step</dd>
@@ -49,6 +51,8 @@
 -export([insert/2, insert_new/2, delete/2, delete_object/2, delete_all_objects/1]).
 -export([update_element/3, update_element/4]).
 -export([insert/3, insert_new/3, ttl/2, touch/2, touch/3]).
+%% Several keys as one step
+-export([transact/4, update/3]).
 %% Counters and merges
 -export([update_counter/3, update_counter/4, merge/3, merge/4, merge/5, upgrade_merge/2]).
 %% Taking
@@ -678,6 +682,64 @@ update_element(Name, Key, ElementSpec) ->
 update_element(Name, Key, ElementSpec, Default) ->
     ?ANSWER(?CHANGE(update_element, [Key, ElementSpec, Default], Name),
             Name, [Name, Key, ElementSpec, Default]).
+
+%%--------------------------------------------------------------------------------------------
+%% Several keys as one step
+%%--------------------------------------------------------------------------------------------
+
+%% @doc Tests conditions on keys, and carries out the steps of `Then' if all of them hold, else
+%% those of `Else', as one atomic step. Returns `true' or `false', whether they held, and the
+%% results of the steps that were carried out.
+%%
+%% The conditions, the steps and their results are those of {@link ats:transact/4}, on tables of
+%% all types. Every reader sees all changes or none, and after a crash all of them are there or
+%% none: they are one write, on disk when the `durability' of the table says. No other process
+%% changes one of the keys between the test and the changes. If a condition or a step fails, the
+%% call fails with `badarg', and nothing has changed.
+%%
+%% All keys that the conditions and the steps of both branches name are read, with all their
+%% objects, while writers of these keys wait. A call has up to 10000 conditions and steps together.
+%% In a table whose values a module merges, the values of these keys are merged first.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(bank, []), dats:insert(bank, [{ann, 100}, {bob, 20}]).
+%% ok
+%% 2> Enough = {match, ann, {ann, '$1'}, [{'>=', '$1', 30}]},
+%%    dats:transact(bank, [Enough, {present, bob}],
+%%                  [{update_counter, ann, -30}, {update_counter, bob, 30}], []).
+%% {true,[70,50]}
+%% 3> dats:transact(bank, [{equals, {ann, 100}}], [{delete, ann}], [{lookup, ann}]).
+%% {false,[[{ann,70}]]}
+%% '''
+-spec transact(tab_name(), [ats:condition()], Then :: [ats:step()], Else :: [ats:step()]) ->
+          {boolean(), Results :: [term()]} | {error, reason()}.
+transact(Name, Conditions, Then, Else) ->
+    ?ANSWER(ats_disk_transactions:run(?CHANGED(Name), Conditions, Then, Else),
+            Name, [Name, Conditions, Then, Else]).
+
+%% @doc Replaces the object of a key by what a function makes of it: the function gets the list
+%% that {@link lookup/2} returns, and returns the list that it is to return afterwards. Returns
+%% that. Only for `set' and `ordered_set'.
+%%
+%% The calling process runs the function, and other processes go on meanwhile. If one of them has
+%% written the key, the function is called again, up to a thousand times; then the call fails with
+%% `contended'.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(words, []),
+%%    Add = fun([]) -> [{the, 1}]; ([{the, N}]) when N < 2 -> [{the, N + 1}]; (_) -> [] end,
+%%    dats:update(words, the, Add).
+%% [{the,1}]
+%% 2> dats:update(words, the, Add).
+%% [{the,2}]
+%% 3> dats:update(words, the, Add).
+%% []
+%% '''
+-spec update(tab_name(), Key :: term(), fun((Before :: [tuple()]) -> After :: [tuple()])) ->
+          After :: [tuple()] | {error, reason()}.
+update(Name, Key, Function) ->
+    ?ANSWER(ats_disk_transactions:update(?CHANGED(Name), Key, Function),
+            Name, [Name, Key, Function]).
 
 %%--------------------------------------------------------------------------------------------
 %% Counters and merges

@@ -1,8 +1,8 @@
 %% @private @doc Transactions of tables in memory, as {@link ats:transact/1}, {@link
-%% ats:transact/4} and {@link ats:update/3} call them.
+%% ats:transact/4} and {@link ats:update/3} call them, and the parts that tables on disk share.
 -module(ats_transactions).
 
--export([run/1, run/4, update/3]).
+-export([run/1, run/4, update/3, done/1, update/5]).
 
 %% Number of attempts of an update. Each ends without success only if another process has written
 %% the key meanwhile.
@@ -22,15 +22,15 @@ run(Parts) ->
 
 -spec run(ats:table(), [ats:condition()], [ats:step()], [ats:step()]) -> {boolean(), [term()]}.
 run(Table, Conditions, Then, Else) ->
-    try ats_nif:transact(Table, Conditions, Then, Else) of
-        {_, _} = Done -> Done;
-        {Part, Number, Cause} -> error({ats_error, {part, Part, Number, Cause}})
-    catch
-        error:{ats_error, Cause} -> error({ats_error, cause(Table, Cause)})
-    end.
+    done(ats_nif:transact(Table, Conditions, Then, Else)).
 
-%% Returns why a table has no transactions: the cause that it is none in memory, or that it is one
-%% of `dats'.
+%% @doc Returns the answer of the native function, or raises the fault of a part.
+-spec done({boolean(), [term()]} | {condition | then | 'else', pos_integer(), atom()}) ->
+          {boolean(), [term()]}.
+done({_, _} = Done) -> Done;
+done({Part, Number, Cause}) -> error({ats_error, {part, Part, Number, Cause}}).
+
+%% Returns the cause why a table takes no part: it is none in memory, or is one of `dats'.
 -spec cause(term(), ats_errors:cause()) -> ats_errors:cause().
 cause(Table, Cause) when Cause =:= id; Cause =:= type ->
     try ats_disk_tables:find_table(Table) of
@@ -44,27 +44,38 @@ cause(_Table, Cause) ->
 -spec update(ats:table(), Key, fun((Before) -> After)) -> After
               when Key :: term(), Before :: [tuple()], After :: [tuple()].
 update(Table, Key, Function) ->
+    update(fun() -> {ats_info:item(type, Table), ats_info:item(keypos, Table)} end, Key, Function,
+           fun() -> ats_nif:lookup(Table, Key) end,
+           fun(Conditions, Steps) -> run(Table, Conditions, Steps, []) end).
+
+%% @doc Replaces the objects of a key in a table of this type and key position, which is read by
+%% `Lookup' and changed by `Run'.
+-spec update(fun(() -> {ats:table_type() | undefined, pos_integer() | undefined}), Key,
+             fun((Before) -> After), Lookup, Run) -> After
+              when Key :: term(), Before :: [tuple()], After :: [tuple()],
+                   Lookup :: fun(() -> Before),
+                   Run :: fun(([ats:condition()], [ats:step()]) -> {boolean(), [term()]}).
+update(Kind, Key, Function, Lookup, Run) ->
     is_function(Function, 1) orelse error({ats_error, function}),
-    Type = ats_info:item(type, Table),
+    {Type, KeyPos} = Kind(),
     %% The look-up names the reason why there is no such table.
     lists:member(Type, [set, ordered_set, undefined]) orelse error({ats_error, table_type}),
-    IsKey = is_key(Type, Key, ats_info:item(keypos, Table)),
-    update(Table, Key, Function, IsKey, ?ATTEMPTS).
+    attempt(Key, Function, Lookup, Run, is_key(Type, Key, KeyPos), ?ATTEMPTS).
 
-update(_Table, _Key, _Function, _IsKey, 0) ->
+attempt(_Key, _Function, _Lookup, _Run, _IsKey, 0) ->
     error({ats_error, contended});
-update(Table, Key, Function, IsKey, Left) ->
-    Before = ats_nif:lookup(Table, Key),
+attempt(Key, Function, Lookup, Run, IsKey, Left) ->
+    Before = Lookup(),
     case Function(Before) of
         Before ->
             Before;
         After ->
-            case run(Table, [condition(Key, Before)], steps(Key, IsKey, After), []) of
+            case Run([condition(Key, Before)], steps(Key, IsKey, After)) of
                 {true, _} ->
                     After;
                 {false, _} ->
                     erlang:yield(),
-                    update(Table, Key, Function, IsKey, Left - 1)
+                    attempt(Key, Function, Lookup, Run, IsKey, Left - 1)
             end
     end.
 

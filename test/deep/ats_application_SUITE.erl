@@ -63,6 +63,7 @@ modules(Config) ->
         ats_disk_repair,
         ats_disk_snapshot,
         ats_disk_tables,
+        ats_disk_transactions,
         ats_disk_transfer,
         ats_disk_walk,
         ats_errors,

@@ -7,6 +7,9 @@
 -export([documented/1, random_transactions/1, conditions/1, bad_parts/1, bank/1, racing/1]).
 -export([killed_callers/1, expiring/1, bounds/1, fixed/1, rights/1, snapshots/1, many_keys/1]).
 -export([large_values/1, counters_in_place/1, updates/1, updates_race/1, bad_updates/1]).
+%% For tables on disk.
+-export([random_program/5, check_conditions/3, check_bad_parts/2, transfer/2, in_processes/2]).
+-export([until/2, text/2]).
 
 -define(TYPES, [set, ordered_set, bag, duplicate_bag, ordered_bag, ordered_duplicate_bag]).
 
@@ -35,15 +38,20 @@ random_transactions(_) ->
     [begin
          rand:seed(exsss, {1, 2, erlang:phash2({Type, Options})}),
          T = ats:new(t, [Type | Options]),
-         Failed = lists:sum([random_transaction(T, Type) || _ <- lists:seq(1, 500)]),
-         ?assert(Failed > 25 andalso Failed < 400, {Type, Failed}),
+         random_program(ats, T, Type, 500, fun() -> ok end),
          ats:delete(T)
      end || Type <- ?TYPES, Options <- [[], [compressed], [{ttl, 1000000}], [{keypos, 2}]]].
 
+%% Runs so many random transactions on a table of a module, and a function before each of them.
+random_program(M, T, Type, Number, Beside) ->
+    Failed = lists:sum([begin Beside(), random_transaction(M, T, Type) end
+                        || _ <- lists:seq(1, Number)]),
+    ?assert(Failed > Number / 20 andalso Failed < Number * 4 / 5, {Type, Failed}).
+
 %% Returns 1 if the transaction fails, else 0.
-random_transaction(T, Type) ->
-    KeyPos = ats:info(T, keypos),
-    Before = ats:tab2list(T),
+random_transaction(M, T, Type) ->
+    KeyPos = M:info(T, keypos),
+    Before = M:tab2list(T),
     Copy = ats:new(copy, [Type, {keypos, KeyPos}]),
     ats:insert(Copy, Before),
     Conditions = some(2, fun() -> random_condition(KeyPos) end),
@@ -55,14 +63,14 @@ random_transaction(T, Type) ->
                catch error:badarg -> badarg
                end,
     [Then, Else] = Branches,
-    Done = try ats:transact(T, Conditions, Then, Else)
+    Done = try M:transact(T, Conditions, Then, Else)
            catch error:badarg -> badarg
            end,
     ?assertEqual(Expected, Done, {Type, Before, Conditions, Branches}),
     After = case Done of badarg -> Before; _ -> ats:tab2list(Copy) end,
     %% The objects of a key have an order, the keys need not.
-    ?assertEqual(lists:keysort(KeyPos, After), lists:keysort(KeyPos, ats:tab2list(T))),
-    ?assertEqual(length(After), ats:info(T, size)),
+    ?assertEqual(lists:keysort(KeyPos, After), lists:keysort(KeyPos, M:tab2list(T))),
+    ?assertEqual(length(After), M:info(T, size)),
     ats:delete(Copy),
     case Done of badarg -> 1; _ -> 0 end.
 
@@ -118,27 +126,30 @@ random_step(KeyPos) ->
 conditions(_) ->
     [begin
          T = ats:new(t, [Type]),
-         ats:insert(T, [{a, 1}, {b, 1}]),
-         IsBag = lists:member(Type, [bag, duplicate_bag, ordered_bag, ordered_duplicate_bag]),
-         IsBag andalso ats:insert(T, {a, 2}),
-         Holds = fun(Condition) ->
-                         {Holds, []} = ats:transact(T, [{present, b}, Condition], [], []),
-                         Holds
-                 end,
-         ?assert(Holds({equals, {a, 1}})),
-         ?assertEqual(IsBag, Holds({equals, {a, 2}})),
-         ?assertNot(Holds({equals, {a, 1.0}})),
-         ?assertNot(Holds({equals, {c, 1}})),
-         ?assert(Holds({match, a, {'_', '$1'}, [{'=:=', '$1', 1}]})),
-         ?assertEqual(IsBag, Holds({match, a, {'_', '$1'}, [{'>', '$1', 1}]})),
-         ?assertNot(Holds({match, a, {b, '_'}, []})),
-         ?assertNot(Holds({match, c, '_', []})),
-         ?assert(Holds({match, a, {'$1', '_'}, [{'=:=', {self}, self()}]})),
-         ?assert(Holds({absent, c})),
-         ?assertNot(Holds({absent, a})),
-         ?assertNot(Holds({present, c})),
+         check_conditions(ats, T, Type),
          ats:delete(T)
      end || Type <- ?TYPES].
+
+check_conditions(M, T, Type) ->
+    M:insert(T, [{a, 1}, {b, 1}]),
+    IsBag = lists:member(Type, [bag, duplicate_bag, ordered_bag, ordered_duplicate_bag]),
+    IsBag andalso M:insert(T, {a, 2}),
+    Holds = fun(Condition) ->
+                    {Holds, []} = M:transact(T, [{present, b}, Condition], [], []),
+                    Holds
+            end,
+    ?assert(Holds({equals, {a, 1}})),
+    ?assertEqual(IsBag, Holds({equals, {a, 2}})),
+    ?assertNot(Holds({equals, {a, 1.0}})),
+    ?assertNot(Holds({equals, {c, 1}})),
+    ?assert(Holds({match, a, {'_', '$1'}, [{'=:=', '$1', 1}]})),
+    ?assertEqual(IsBag, Holds({match, a, {'_', '$1'}, [{'>', '$1', 1}]})),
+    ?assertNot(Holds({match, a, {b, '_'}, []})),
+    ?assertNot(Holds({match, c, '_', []})),
+    ?assert(Holds({match, a, {'$1', '_'}, [{'=:=', {self}, self()}]})),
+    ?assert(Holds({absent, c})),
+    ?assertNot(Holds({absent, a})),
+    ?assertNot(Holds({present, c})).
 
 %%--------------------------------------------------------------------------------------------
 %% Errors
@@ -154,16 +165,21 @@ text(Call, Number) ->
     end.
 
 bad_parts(_) ->
-    T = ats:new(t, []),
-    ats:insert(T, {a, 1, text}),
+    check_bad_parts(ats, ats:new(t, [])),
+    Bag = ats:new(t, [bag]),
+    ?assertEqual("number 1: not supported by tables of this type",
+                 text(fun() -> ats:transact(Bag, [], [{update_counter, a, 1}], []) end, 3)).
+
+check_bad_parts(M, T) ->
+    M:insert(T, {a, 1, text}),
     Good = {insert, {b, 2}},
     Counter = "number 2: not a valid object, operation, or counter",
     [begin
          ?assertEqual("number 2: " ++ Text,
-                      text(fun() -> ats:transact(T, [], [Good, Step], []) end, 3)),
+                      text(fun() -> M:transact(T, [], [Good, Step], []) end, 3)),
          ?assertEqual("number 2: " ++ Text,
-                      text(fun() -> ats:transact(T, [{absent, a}], [], [Good, Step]) end, 4)),
-         ?assertEqual([{a, 1, text}], ats:tab2list(T))
+                      text(fun() -> M:transact(T, [{absent, a}], [], [Good, Step]) end, 4)),
+         ?assertEqual([{a, 1, text}], M:tab2list(T))
      end || {Step, Text} <- [{{inserted, {a, 1}}, "not a condition or a step"},
                              {insert, "not a condition or a step"},
                              {{}, "not a condition or a step"},
@@ -187,26 +203,23 @@ bad_parts(_) ->
                               "the value in the object cannot be merged in this way"},
                              {{merge, a, 1, total}, "not a valid merge"}]],
     [?assertEqual("number 1: " ++ Text,
-                  text(fun() -> ats:transact(T, [Part], [Good], [Good]) end, 2))
+                  text(fun() -> M:transact(T, [Part], [Good], [Good]) end, 2))
      || {Part, Text} <- [{{missing, a}, "not a condition or a step"},
                          {{equals, a}, lists:nthtail(10, Counter)},
                          {{match, a, {'_'}}, "not a condition or a step"},
                          {{match, a, {'_'}, [{no_such, 1}]}, "not a valid pattern with guards"},
                          {{match, a, {'_'}, text}, "not a valid pattern with guards"}]],
-    ?assertEqual("not a proper list", text(fun() -> ats:transact(T, [], [Good | a], []) end, 3)),
-    ?assertEqual("not a list", text(fun() -> ats:transact(T, a, [Good], []) end, 2)),
+    ?assertEqual("not a proper list", text(fun() -> M:transact(T, [], [Good | a], []) end, 3)),
+    ?assertEqual("not a list", text(fun() -> M:transact(T, a, [Good], []) end, 2)),
     Many = lists:duplicate(10001, {lookup, a}),
     ?assertEqual("more than 10000 conditions and steps",
-                 text(fun() -> ats:transact(T, [], Many, []) end, 2)),
+                 text(fun() -> M:transact(T, [], Many, []) end, 2)),
     ?assertEqual({true, lists:duplicate(10000, [{a, 1, text}])},
-                 ats:transact(T, [], tl(Many), [])),
+                 M:transact(T, [], tl(Many), [])),
     %% A step of the other branch is looked at as far as it needs no table.
-    ?assertError(badarg, ats:transact(T, [], [Good], [{insert, b}])),
-    ?assertEqual({true, []}, ats:transact(T, [], [], [{update_counter, c, 1}])),
-    Bag = ats:new(t, [bag]),
-    ?assertEqual("number 1: not supported by tables of this type",
-                 text(fun() -> ats:transact(Bag, [], [{update_counter, a, 1}], []) end, 3)),
-    ?assertEqual([{a, 1, text}], ats:tab2list(T)).
+    ?assertError(badarg, M:transact(T, [], [Good], [{insert, b}])),
+    ?assertEqual({true, []}, M:transact(T, [], [], [{update_counter, c, 1}])),
+    ?assertEqual([{a, 1, text}], M:tab2list(T)).
 
 %%--------------------------------------------------------------------------------------------
 %% Concurrency
@@ -248,19 +261,21 @@ bank(_) ->
          ats:delete(T)
      end || Type <- [set, ordered_set], Options <- [[], [{ttl, 1000000}]]].
 
-transfer(T) ->
+transfer(T) -> transfer(ats, T).
+
+transfer(M, T) ->
     case {rand:uniform(10), rand:uniform(10)} of
         {Same, Same} ->
             ok;
         {From, To} ->
             Put = {update_counter, To, {2, 1}, {To, 0}},
-            {_, _} = ats:transact(T, [{match, From, {From, '$1'}, [{'>', '$1', 1}]}],
+            {_, _} = M:transact(T, [{match, From, {From, '$1'}, [{'>', '$1', 1}]}],
                                   [{update_counter, From, -1}, Put],
                                   [{lookup, From}]),
-            case ats:lookup(T, From) of
+            case M:lookup(T, From) of
                 [{From, All}] ->
                     Give = setelement(3, Put, {2, All}),
-                    ats:transact(T, [{equals, {From, All}}], [{delete, From}, Give], []);
+                    M:transact(T, [{equals, {From, All}}], [{delete, From}, Give], []);
                 [] ->
                     ok
             end

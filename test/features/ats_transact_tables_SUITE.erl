@@ -129,12 +129,14 @@ disk(Config) ->
     {ok, D} = dats:open_file(?FUNCTION_NAME, [{file, File}]),
     T = ats:new(t, []),
     Steps = [{insert, {a, 1}}],
-    ?assertEqual("table number 2: the table is on disk, where tables have no transactions",
+    ?assertEqual("table number 2: the table is on disk: dats:transact/4 changes it, and no other "
+                 "table with it",
                  text([{T, [], Steps, []}, {D, [], Steps, []}])),
     try ats:transact(D, [], Steps, []) of
         Result -> error({no_error, Result})
     catch error:badarg:Stack ->
-            ?assertEqual(#{1 => <<"the table is on disk, where tables have no transactions">>},
+            ?assertEqual(#{1 => <<"the table identifier does not refer to an existing ATS table: it "
+                                  "is a table of dats">>},
                          ats_errors:format_error(badarg, Stack))
     end,
     ?assertEqual({[], []}, {ats:tab2list(T), dats:tab2list(D)}),

@@ -156,6 +156,9 @@ try_change(Table, Function, Arguments, Attempts) ->
 
 %% Returns the keys of a change: the first elements of its objects.
 -spec keys(ats_nif:disk_change(), Arguments :: [term()]) -> [Key :: term()].
+keys(transact, Parts) ->
+    lists:usort(lists:append(lists:map(fun(List) -> lists:map(fun key_of_part/1, List) end,
+                                       Parts)));
 keys(Function, [Objects])
   when Function =:= insert; Function =:= insert_new; Function =:= delete_object ->
     case is_list(Objects) of
@@ -164,6 +167,14 @@ keys(Function, [Objects])
     end;
 keys(_Function, [Key | _]) ->
     [Key].
+
+%% Returns the key of a condition or a step.
+-spec key_of_part(ats:condition() | ats:step()) -> Key :: term().
+key_of_part({What, Object})
+  when What =:= equals; What =:= insert; What =:= insert_new; What =:= delete_object ->
+    element(1, Object);
+key_of_part(Part) ->
+    element(2, Part).
 
 -spec fail_written_meanwhile(ats_merge_pending:program(), Key :: term()) -> no_return().
 fail_written_meanwhile({{Module, _Version}, _Id}, Key) ->

@@ -39,7 +39,7 @@ const STEPS_OF_A_PERCENT: usize = 4;
 
 /// `transact(Table, Conditions, Then, Else)`: `{true | false, Results}`, or `{condition | then |
 /// else, N, Cause}` if the N-th part fails.
-fn transact<'e>(
+pub(super) fn transact<'e>(
     env: Env<'e>,
     [table, conditions, then, otherwise]: [VmTerm<'e>; 4],
 ) -> NifResult<'e> {

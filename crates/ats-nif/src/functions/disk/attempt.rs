@@ -10,7 +10,7 @@ use crate::atoms::{self, KnownAtom};
 use crate::call::{NifResult, NoReply};
 use crate::env::Env;
 use crate::functions::arguments::ListTerms;
-use crate::functions::{counters, merge, objects, pop, walks};
+use crate::functions::{counters, merge, objects, pop, transact, walks};
 use crate::vm_term::VmTerm;
 use crate::{nif, sys};
 
@@ -80,6 +80,9 @@ fn call<'e>(
         ("merge", &[key, operand, how]) => merge::merge(env, [table, key, operand, how]),
         ("merge", &[key, operand, how, default]) => {
             merge::merge(env, [table, key, operand, how, default])
+        }
+        ("transact", &[conditions, then, otherwise]) => {
+            transact::transact(env, [table, conditions, then, otherwise])
         }
         _ => Err(KnownAtom::None.into()),
     }
