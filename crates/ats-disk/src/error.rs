@@ -65,6 +65,8 @@ pub enum Error {
     WouldBlock,
     /// A key or a value of a program's type cannot be kept: it would not be read as it is written.
     Refused(String),
+    /// Other threads have changed a key of a transaction each time that it was tried.
+    Contended,
 }
 
 impl Error {
@@ -128,6 +130,9 @@ impl fmt::Display for Error {
             Error::Option { name, why } => write!(f, "the option {name}: {why}"),
             Error::WouldBlock => f.write_str("the call would block"),
             Error::Refused(why) => write!(f, "the map does not take this: {why}"),
+            Error::Contended => {
+                f.write_str("other threads have changed the keys of the transaction each time")
+            }
         }
     }
 }
@@ -148,6 +153,7 @@ impl From<Error> for ats_store::Error {
             Error::NoOperator
             | Error::OtherOperator { .. }
             | Error::Option { .. }
+            | Error::Contended
             | Error::Refused(_) => ats_store::Error::Unsupported,
             Error::TooLong { len, limit, .. } => ats_store::Error::TooLong { len, limit },
         }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`OrderedMap`] | in memory, in the order of its keys: ranges, ranks, a queue with priorities |
 //! | [`HashMap`] | in memory, without order |
-//! | `DiskMap`, of the feature `disk` | on disk, in the order of its keys, with merges, batches and snapshots |
+//! | `DiskMap`, of the feature `disk` | on disk, in the order of its keys, with merges, batches, transactions and snapshots |
 //!
 //! ```
 //! use ats::OrderedMap;
@@ -156,7 +156,7 @@ pub use map::{
     OrderedSnapshot, TransactError, Unlimited, Value, ValueBytes, take_part,
 };
 #[cfg(feature = "disk")]
-pub use map::{DiskBatch, DiskIter, DiskMap, DiskSnapshot};
+pub use map::{DiskBatch, DiskIter, DiskMap, DiskSnapshot, DiskTransaction};
 #[doc(inline)]
 pub use terms::TimeLeft;
 

@@ -24,7 +24,7 @@ mod words;
 pub use bounds::{ByteBounds, KeyBounds, KeyPrefix};
 pub use builder::MapBuilder;
 #[cfg(feature = "disk")]
-pub use disk::{DiskBatch, DiskIter, DiskMap, DiskSnapshot};
+pub use disk::{DiskBatch, DiskIter, DiskMap, DiskSnapshot, DiskTransaction};
 pub use hash::{HashMap, Iter as HashIter, Snapshot as HashSnapshot};
 pub use key::{AsKey, Key, KeyBytes, KeyReader};
 pub use kind::{Limited, MapKind, Unlimited};

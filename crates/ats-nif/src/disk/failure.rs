@@ -40,6 +40,7 @@ impl From<Error> for Failure {
             | Error::NoOperator
             | Error::Option { .. }
             | Error::Refused(_)
+            | Error::Contended
             | Error::WouldBlock => KnownAtom::Storage,
         };
         Failure::new(cause, error)

@@ -5,6 +5,7 @@ mod decode;
 mod iter;
 mod operator;
 mod snapshot;
+mod transaction;
 
 use super::bounds::{KeyBounds, KeyPrefix, of_prefix};
 use super::key::{self, AsKey, Key};
@@ -20,6 +21,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::path::Path;
 use std::sync::Arc;
+pub use transaction::DiskTransaction;
 
 /// A concurrent map on disk, in the order of its keys.
 ///

@@ -10,17 +10,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 /// A directory that is removed when this is dropped.
-struct Folder(PathBuf);
+pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("ats-maps-{}-{number}", std::process::id());
         Folder(std::env::temp_dir().join(name))
     }
 
-    fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.0
     }
 }
@@ -46,6 +46,8 @@ enum Op {
     First,
     Last,
     Batch(Vec<(Key, u64)>, Key),
+    /// A transaction that puts pairs, adds to one, and removes one, or is abandoned.
+    Transact(Vec<(Key, u64)>, Key, Key, bool),
     RemoveRange(Key, Key),
     Range(Key, Key, Vec<bool>),
     Flush,
@@ -59,7 +61,7 @@ fn key() -> impl Strategy<Value = Key> {
 fn op() -> impl Strategy<Value = Op> {
     let value = || 0..1_000_u64;
     let ends = prop::collection::vec(any::<bool>(), 0..20);
-    let pairs = prop::collection::vec((key(), value()), 0..5);
+    let pairs = || prop::collection::vec((key(), value()), 0..5);
     prop_oneof![
         (key(), value()).prop_map(|(key, value)| Op::Put(key, value)),
         (key(), value()).prop_map(|(key, value)| Op::Insert(key, value)),
@@ -71,7 +73,10 @@ fn op() -> impl Strategy<Value = Op> {
         (key(), value()).prop_map(|(key, value)| Op::GetOrInsert(key, value)),
         Just(Op::First),
         Just(Op::Last),
-        (pairs, key()).prop_map(|(pairs, key)| Op::Batch(pairs, key)),
+        (pairs(), key()).prop_map(|(pairs, key)| Op::Batch(pairs, key)),
+        (pairs(), key(), key(), prop::bool::weighted(0.2)).prop_map(
+            |(pairs, added, removed, abandon)| { Op::Transact(pairs, added, removed, abandon) }
+        ),
         (key(), key()).prop_map(|(low, high)| Op::RemoveRange(low, high)),
         (key(), key(), ends).prop_map(|(low, high, ends)| Op::Range(low, high, ends)),
         Just(Op::Flush),
@@ -132,6 +137,35 @@ fn check(ops: &[Op]) -> Result<(), Error> {
                 batch.remove(key)?;
                 model.remove(key);
                 map.write(&batch)?;
+            }
+            Op::Transact(pairs, added, removed, abandon) => {
+                let mut changed = model.clone();
+                let done = map.transact(|view| {
+                    for (key, value) in pairs {
+                        assert_eq!(
+                            view.insert(key, value)?,
+                            changed.insert(key.clone(), *value)
+                        );
+                    }
+                    let value = view.get(added)?.unwrap_or(0);
+                    assert_eq!(value, changed.get(added).copied().unwrap_or(0));
+                    view.put(added, value + 1)?;
+                    changed.insert(added.clone(), value + 1);
+                    assert!(view.contains_key(added)?);
+                    assert_eq!(view.remove(removed)?, changed.remove(removed));
+                    assert!(!view.contains_key(removed)?);
+                    if *abandon {
+                        Err(Error::Missing)
+                    } else {
+                        Ok(())
+                    }
+                });
+                if *abandon {
+                    assert_eq!(done, Err(Error::Missing));
+                } else {
+                    done?;
+                    model = changed;
+                }
             }
             Op::RemoveRange(low, high) => {
                 map.remove_range(low..high)?;

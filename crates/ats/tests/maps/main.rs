@@ -5,6 +5,7 @@ mod attributes;
 mod checker;
 mod derived;
 mod disk;
+mod disk_transactions;
 #[path = "../all/common/histories.rs"]
 mod histories;
 mod keys;
