@@ -3,9 +3,10 @@
 
 mod sim;
 
-use ats_disk::DiskStore;
 use ats_disk::fault_injection::{InjectedFault, inject};
+use ats_disk::{BagStore, DiskStore};
 use sim::broken::Broken;
+use sim::expiring::Expiring;
 use sim::explore::Case;
 use sim::fault::{Break, Calls, EINTR, EIO, EMFILE, ENOSPC};
 use sim::salvaged::Counts;
@@ -136,6 +137,20 @@ fn a_full_disk_is_survived() {
     }
     println!("{filled} full disks in {:?}", start.elapsed());
     assert!(filled > 100, "{filled}");
+}
+
+/// Transactions, which read all their keys before they change one, are done as a whole or not at
+/// all.
+#[test]
+fn transactions_survive_a_full_disk() {
+    let mut filled = 0;
+    for seed in Case::seeds(0..2) {
+        let broken = Broken::random(seed, 20);
+        for full in [broken.fill::<BagStore>(1), broken.fill::<Expiring>(1)] {
+            filled += full.unwrap_or_else(|wrong| panic!("{wrong}"));
+        }
+    }
+    assert!(filled > 8, "{filled}");
 }
 
 #[test]

@@ -3,12 +3,13 @@
 use super::disk_store;
 use super::fs::SimFs;
 use super::history::keys;
-use super::model::{Change, apply};
+use super::model::Change;
 use super::subject::{Content, Setup, Subject};
+use super::transaction::Transaction;
 use ats_disk::{BagStore, DiskStore, Error, Options};
 use ats_store::bags::{push_value, split_values};
 use ats_store::{BagValues, Change as Becomes, Direction, KeyRange, MayBlock, Store};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -156,26 +157,12 @@ impl Subject for BagStore {
         let keys: Vec<_> = keys_of(changes).into_iter().collect();
         let stored: Vec<_> = keys.iter().map(|key| stored_key(key)).collect();
         let stored: Vec<_> = stored.iter().map(Vec::as_slice).collect();
-        let updated = self.update(Some(MayBlock::here()), &stored, &mut |index: usize,
-                                                                         current: Option<
-            &[u8],
-        >| {
-            let key = &keys[index];
-            let before = current.map(|values| (key.clone(), model_value(values)));
-            let before = Arc::new(BTreeMap::from_iter(before));
-            let of_key = changes.iter().filter(|change| match change {
-                Change::Put(other, _) | Change::Delete(other) | Change::Merge(other, _) => {
-                    other == key
-                }
-                Change::DeleteRange(..) => true,
-            });
-            let of_key: Vec<_> = of_key.cloned().collect();
-            let after = apply(&before, &of_key).expect("the history can be applied");
-            match after.get(key) {
-                Some(value) => Becomes::Put(stored_value(value)),
-                None => Becomes::Remove,
-            }
-        });
+        let becomes = |value: Option<&[u8]>| match value {
+            Some(value) => Becomes::Put(stored_value(value)),
+            None => Becomes::Remove,
+        };
+        let mut plan = Transaction::new(&keys, changes, model_value, becomes);
+        let updated = self.update(Some(MayBlock::here()), &stored, &mut plan);
         updated.map_err(of_store)?;
         if synced {
             self.records().store().sync()

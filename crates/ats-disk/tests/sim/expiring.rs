@@ -7,13 +7,12 @@
 use super::bag_store::keys_of;
 use super::disk_store;
 use super::fs::SimFs;
-use super::model::{Change, apply};
+use super::model::Change;
 use super::subject::{Content, Setup, Subject};
+use super::transaction::Transaction;
 use ats_disk::{AtomicStore, DiskStore, Error, Lifetime, MayBlock, Options, Snapshot};
 use ats_store::{Change as Becomes, Direction, KeyRange};
-use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// The time of day of writes.
@@ -66,27 +65,14 @@ impl Subject for Expiring {
         self.fs.set_wall_clock(NOW);
         let keys: Vec<_> = keys_of(changes).into_iter().collect();
         let borrowed: Vec<_> = keys.iter().map(Vec::as_slice).collect();
-        let mut plan = |index: usize, current: Option<&[u8]>| {
-            let key = &keys[index];
-            let before = current.map(|value| (key.clone(), value.to_vec()));
-            let before = Arc::new(BTreeMap::from_iter(before));
-            let of_key = changes.iter().filter(|change| match change {
-                Change::Put(other, _) | Change::Delete(other) | Change::Merge(other, _) => {
-                    other == key
-                }
-                Change::DeleteRange(low, high) => {
-                    low.as_ref().is_none_or(|low| key >= low)
-                        && high.as_ref().is_none_or(|high| key < high)
-                }
-            });
-            let of_key: Vec<_> = of_key.cloned().collect();
-            let after = apply(&before, &of_key).expect("the history can be applied");
-            Becomes::Put(match after.get(key) {
+        let becomes = |value: Option<&[u8]>| {
+            Becomes::Put(match value {
                 Some(value) if value.len() % 2 == 0 => Lifetime::OfStore.before(value),
                 Some(value) => Lifetime::Forever.before(value),
                 None => Lifetime::Until(PAST).before(b"it has expired"),
             })
         };
+        let mut plan = Transaction::new(&keys, changes, <[u8]>::to_vec, becomes);
         let may_block = Some(MayBlock::here());
         self.store.update_keys(may_block, &borrowed, &mut plan)?;
         if synced {

@@ -47,4 +47,5 @@ pub(crate) mod salvaged;
 pub(crate) mod subject;
 pub(crate) mod survival;
 pub(crate) mod toy;
+pub(crate) mod transaction;
 pub(crate) mod world;
