@@ -8,7 +8,7 @@
 -export([random_transactions/1, conditions/1, bad_parts/1, bank/1, bank_of_bags/1, racing/1]).
 -export([killed_callers/1, stopped_at_any_byte/1, expiring/1, merging/1, merged_by_module/1]).
 -export([snapshots/1, refused_tables/1, many_keys/1, large_values/1, updates/1, updates_race/1]).
--export([bad_updates/1]).
+-export([fixed/1, bad_updates/1]).
 
 -import(ats_transact_SUITE, [random_program/5, check_conditions/3, check_bad_parts/2, transfer/2]).
 -import(ats_transact_SUITE, [in_processes/2, until/2, text/2]).
@@ -18,8 +18,8 @@
 
 all() ->
     [random_transactions, conditions, bad_parts, bank, bank_of_bags, racing, killed_callers,
-     stopped_at_any_byte, expiring, merging, merged_by_module, snapshots, refused_tables,
-     many_keys, large_values, updates, updates_race, bad_updates].
+     stopped_at_any_byte, expiring, merging, merged_by_module, snapshots, fixed,
+     refused_tables, many_keys, large_values, updates, updates_race, bad_updates].
 
 init_per_testcase(Case, Config) ->
     ats_disk_lib:begin_case(Case, Config).
@@ -295,6 +295,25 @@ snapshots(Config) ->
          ok = dats:compact(T),
          ?assertEqual([{b, 2}, {c, 1}], lists:sort(dats:tab2list(T)))
      end || Type <- ?TYPES].
+
+%% Walks of fixed tables go on from keys that transactions remove.
+fixed(Config) ->
+    [begin
+         T = new(Config, [{type, Type}]),
+         Keys = lists:seq(1, 100),
+         ok = dats:insert(T, [{K, 0} || K <- Keys]),
+         dats:safe_fixtable(T, true),
+         Met = (fun Walk('$end_of_table', Met) -> Met;
+                    Walk(Key, Met) ->
+                        {true, _} = dats:transact(T, [{present, Key}],
+                                                  [{delete, Key}, {insert, {{gone, Key}, 0}}], []),
+                        Walk(dats:next(T, Key), [Key | Met])
+                end)(dats:first(T), []),
+         dats:safe_fixtable(T, false),
+         ?assertEqual([], Keys -- Met),
+         ?assertEqual(100, dats:info(T, size)),
+         ?assertEqual([], [K || K <- Keys, dats:member(T, K)])
+     end || Type <- [set, bag]].
 
 refused_tables(Config) ->
     T = new(Config, []),

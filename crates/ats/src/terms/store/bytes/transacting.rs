@@ -9,8 +9,12 @@ use super::ByteStore;
 use crate::terms::error::Error;
 use crate::terms::value::Values;
 use ats_mem::{RecordBox, Transaction};
-use ats_store::{BatchPlan, Change};
+use ats_store::{BatchPlan, Change, Error as StoreError};
 use ats_term::image::Host;
+
+/// Bytes of values that a caller who may not block decodes at most: these take less than half a
+/// millisecond.
+const DECODED_AT_ONCE: usize = 32 << 10;
 
 /// Runs a transaction: see [`TableRecords::transact`](super::TableRecords::transact).
 pub(super) fn transact<H: Host>(
@@ -18,11 +22,13 @@ pub(super) fn transact<H: Host>(
     keys: &[&[u8]],
     plan: &mut dyn Transaction<Values<H>>,
 ) -> Result<bool, Error> {
+    let may_block = records.may_block();
     let mut transacting = Transacting {
         records,
         keys,
         plan,
         found: Vec::with_capacity(keys.len()),
+        bytes_left: may_block.map_or(DECODED_AT_ONCE, |_| usize::MAX),
         failed: Ok(()),
         has_committed: false,
     };
@@ -30,8 +36,7 @@ pub(super) fn transact<H: Host>(
     if keys.is_empty() {
         return Ok(transacting.decide_about_all());
     }
-    let store = records.store();
-    let done = store.update(records.may_block(), keys, &mut transacting)?;
+    let done = records.store().update(may_block, keys, &mut transacting)?;
     transacting.has_committed = done;
     std::mem::replace(&mut transacting.failed, Ok(())).map(|()| done)
 }
@@ -43,6 +48,8 @@ struct Transacting<'a, H: Host> {
     plan: &'a mut dyn Transaction<Values<H>>,
     /// The records of the keys that were read until now.
     found: Vec<Option<RecordBox<Values<H>>>>,
+    /// Bytes of values that may still be decoded.
+    bytes_left: usize,
     /// The error that ended the batch, if the batch did not end by its plan.
     failed: Result<(), Error>,
     has_committed: bool,
@@ -62,6 +69,11 @@ impl<H: Host> Transacting<'_, H> {
 
 impl<H: Host> BatchPlan<[u8], Vec<u8>> for Transacting<'_, H> {
     fn decide(&mut self, index: usize, current: Option<&[u8]>) -> Change<Vec<u8>> {
+        let bytes = current.map_or(0, <[u8]>::len);
+        let Some(bytes_left) = self.bytes_left.checked_sub(bytes) else {
+            return self.fail(StoreError::WouldBlock.into());
+        };
+        self.bytes_left = bytes_left;
         let record = current.map(|value| self.records.record(self.keys[index], value));
         match record.transpose() {
             Ok(record) => {
