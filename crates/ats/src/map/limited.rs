@@ -14,8 +14,8 @@ use crate::terms::store::limited::{Limited, Limits, TimeLeft, milliseconds};
 use crate::terms::store::records::TableRecords;
 use crate::terms::value::{Values, content};
 use ats_mem::{
-    BatchPlan, Busy, CaTree, Change, Direction, End, NoSuchKey, ReadPoint, Record, RecordBox,
-    Skipped, Transaction, Upkeep, Walk, When,
+    BatchPlan, Busy, CaTree, Change, Direction, End, NoSuchKey, Provided, ReadPoint, Record,
+    RecordBox, Skipped, Transaction, Upkeep, Walk, When,
 };
 use ats_store::KeyRange;
 use ats_sync::{Guard, pin};
@@ -106,31 +106,38 @@ impl<S: BaseStore<Noted>> ats_store::BatchPlan<Record<Noted>, RecordBox<Noted>> 
     }
 }
 
-/// A transaction that inserts no record that is too large.
-struct FittingTransaction<'a, S> {
+/// A transaction that sees no expired record, inserts no record that is too large, and gives the
+/// others deadlines.
+struct FittingTransaction<'a, 'k, S> {
     store: &'a LimitedStore<S>,
+    keys: &'a [&'k [u8]],
     plan: &'a mut dyn Transaction<Noted>,
     /// The number of records that are too large.
     too_large: u64,
 }
 
-impl<S: BaseStore<Noted>> Transaction<Noted> for FittingTransaction<'_, S> {
+impl<S: BaseStore<Noted>> Transaction<Noted> for FittingTransaction<'_, '_, S> {
     fn may_change(&self, index: usize) -> bool {
         self.plan.may_change(index)
     }
 
     fn decide<'b>(&mut self, found: &'b dyn Fn(usize) -> Option<&'b Record<Noted>>) -> bool {
-        self.plan.decide(found)
+        self.plan.decide(&|index| self.store.0.living(found(index)))
     }
 
-    fn change(&mut self, index: usize, found: Option<&Record<Noted>>) -> Change<Noted> {
+    fn change(&mut self, index: usize, record: Option<&Record<Noted>>) -> Change<Noted> {
         // An expired record is left to the sweeps, which count it.
-        let found = Limited::<S, TermHost>::alive(found);
+        let found = self.store.0.living(record);
         let change = self.plan.change(index, found);
         let mut is_too_large = false;
         let change = self.store.fitting(found, change, &mut is_too_large);
         self.too_large += u64::from(is_too_large);
-        change
+        // A record that does not fit was taken out.
+        let dated = self
+            .store
+            .0
+            .dated_if_it_fits(self.keys[index], record, change);
+        dated.unwrap_or(Change::Abort)
     }
 
     fn release(&mut self, has_committed: bool) {
@@ -241,10 +248,13 @@ impl<S: BaseStore<Noted>> MapStore for LimitedStore<S> {
     fn transact(&self, keys: &[&[u8]], plan: &mut dyn Transaction<Noted>) -> Result<bool, Busy> {
         let mut fitting = FittingTransaction {
             store: self,
+            keys,
             plan,
             too_large: 0,
         };
-        in_memory(self.0.transact(keys, &mut fitting))
+        let is_done = Provided::transact(self.0.records(), keys, None, &mut fitting)?;
+        in_memory(self.0.after_held(false))?;
+        Ok(is_done)
     }
 
     fn put(&self, key: &[u8], record: RecordBox<Noted>, guard: &Guard) -> Result<bool, Busy> {

@@ -423,6 +423,32 @@ macro_rules! tests {
                 });
             }
 
+            /// Two values that always differ are exchanged again and again, so that a reader who
+            /// has mixed two moments soon finds both of its values again.
+            #[test]
+            fn values_that_come_back_are_not_mixed() {
+                let map: Map<u64, u64> = [(0, 0), (1, 1)].into();
+                let running = AtomicU64::new(1);
+                in_threads(|thread| {
+                    if thread == 0 {
+                        for round in 0..40_000 {
+                            map.insert_many([(0, round % 2), (1, 1 - round % 2)]);
+                        }
+                        running.store(0, Ordering::Relaxed);
+                    }
+                    while running.load(Ordering::Relaxed) > 0 {
+                        let keys = [[0, 1], [1, 0]][thread as usize % 2];
+                        let read = |view: &mut MapView<'_, u64, u64>| {
+                            let first = view.get(keys[0]);
+                            (0..100).for_each(|_| std::hint::spin_loop());
+                            Ok([first, view.get(keys[1])])
+                        };
+                        let found = surely(|| map.transact(read));
+                        assert_ne!(found[0], found[1]);
+                    }
+                });
+            }
+
             #[test]
             fn histories_are_linearizable() {
                 for round in 0..1_000 {

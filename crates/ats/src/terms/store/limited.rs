@@ -232,7 +232,7 @@ impl<S, H: Host> Limited<S, H> {
 
     /// Returns a record unless it has expired.
     #[inline]
-    pub(crate) fn alive(record: Option<&Rec<H>>) -> Option<&Rec<H>> {
+    fn alive(record: Option<&Rec<H>>) -> Option<&Rec<H>> {
         record.filter(|record| Self::is_alive(record))
     }
 
