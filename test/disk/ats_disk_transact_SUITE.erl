@@ -375,10 +375,8 @@ updates(Config) ->
          ?assertEqual([], dats:update(T, a, fun([]) -> [] end)),
          ?assertEqual([], dats:tab2list(T)),
          %% The function may use the table, also with other keys.
-         ?assertEqual([{1, b}], dats:update(T, b, fun([]) ->
-                                                          dats:update(T, c, fun([]) -> [{2, c}] end),
-                                                          [{1, b}]
-                                                  end)),
+         Both = fun([]) -> dats:update(T, c, fun([]) -> [{2, c}] end), [{1, b}] end,
+         ?assertEqual([{1, b}], dats:update(T, b, Both)),
          ?assertEqual(2, dats:info(T, size))
      end || Type <- [set, ordered_set]],
     T = new(Config, [{type, ordered_set}]),

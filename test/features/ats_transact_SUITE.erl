@@ -7,7 +7,7 @@
 -export([documented/1, random_transactions/1, conditions/1, bad_parts/1, bank/1, racing/1]).
 -export([killed_callers/1, expiring/1, bounds/1, fixed/1, rights/1, snapshots/1, many_keys/1]).
 -export([large_values/1, counters_in_place/1, updates/1, updates_race/1, bad_updates/1]).
-%% For tables on disk.
+%% Parts that the suite of tables on disk calls.
 -export([random_program/5, check_conditions/3, check_bad_parts/2, transfer/2, in_processes/2]).
 -export([until/2, text/2]).
 

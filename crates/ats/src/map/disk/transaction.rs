@@ -19,8 +19,8 @@ use std::thread;
 /// another thread has written one of its keys meanwhile.
 const ATTEMPTS: usize = 1000;
 
-/// The view that the function of a [transaction](DiskMap::transact) has of its map: the pairs of one
-/// moment, and its own changes.
+/// The view that the function of a [transaction](DiskMap::transact) has of its map: the pairs of
+/// one moment, and its own changes.
 pub struct DiskTransaction<K, V> {
     snapshot: Snapshot,
     /// The keys that were used until now.
@@ -31,21 +31,23 @@ pub struct DiskTransaction<K, V> {
 /// The use of a key.
 #[derive(Default)]
 struct Used {
-    /// The value at the moment of the view, once it was read; `None` within if there was none.
-    read: Option<Option<Vec<u8>>>,
-    /// The new value, if there is one; `None` within if the key is removed.
-    written: Option<Option<Vec<u8>>>,
+    /// The content at the moment of the view, once it was read.
+    read: Option<Content>,
+    /// The new content, if it was written.
+    written: Option<Content>,
 }
+
+/// The content of a key: the bytes of its value, if it has one.
+struct Content(Option<Vec<u8>>);
 
 impl Used {
     /// Returns the change of the key, whose value is `current` now.
     fn change(&self, current: Option<&[u8]>) -> Change<Vec<u8>> {
-        let is_same = self.read.as_ref();
-        match &self.written {
-            _ if is_same.is_some_and(|read| read.as_deref() != current) => Change::Abort,
-            Some(Some(value)) => Change::Put(value.clone()),
-            Some(None) => Change::Remove,
-            None => Change::Keep,
+        match (&self.read, &self.written) {
+            (Some(Content(read)), _) if read.as_deref() != current => Change::Abort,
+            (_, Some(Content(Some(value)))) => Change::Put(value.clone()),
+            (_, Some(Content(None))) => Change::Remove,
+            (_, None) => Change::Keep,
         }
     }
 }
@@ -77,7 +79,7 @@ impl<K: Key, V: Value> DiskTransaction<K, V> {
     /// [`Error::TooLong`], [`Error::Refused`].
     pub fn put(&mut self, key: impl AsKey<K>, value: impl AsValue<V>) -> Result<(), Error> {
         let (key, value) = (encode_key(&key)?, encode_value(&value)?);
-        self.used(key.as_slice()).written = Some(Some(value.as_slice().to_vec()));
+        self.used(key.as_slice()).written = Some(Content(Some(value.as_slice().to_vec())));
         Ok(())
     }
 
@@ -97,7 +99,7 @@ impl<K: Key, V: Value> DiskTransaction<K, V> {
 
     /// Removes a key, without reading it.
     pub fn delete(&mut self, key: impl AsKey<K>) {
-        self.used(key::bytes_of(&key).as_slice()).written = Some(None);
+        self.used(key::bytes_of(&key).as_slice()).written = Some(Content(None));
     }
 
     /// Removes a key, and returns its value.
@@ -122,11 +124,11 @@ impl<K: Key, V: Value> DiskTransaction<K, V> {
         let is_known = |used: &Used| used.written.is_some() || used.read.is_some();
         if !self.keys.get(key).is_some_and(is_known) {
             let value = self.snapshot.get(key)?;
-            self.used(key).read = Some(value);
+            self.used(key).read = Some(Content(value));
         }
         let used = &self.keys[key];
-        let value = used.written.as_ref().or(used.read.as_ref());
-        Ok(value.and_then(Option::as_deref))
+        let content = used.written.as_ref().or(used.read.as_ref());
+        Ok(content.and_then(|Content(value)| value.as_deref()))
     }
 }
 
@@ -140,8 +142,8 @@ impl<K: Key, V: Value> DiskMap<K, V> {
     /// has changed a key that it has read meanwhile, so it should change nothing else. If it
     /// returns an error, nothing has changed. A function that changes nothing runs once.
     ///
-    /// O(log n) for each key that it uses, twice, and the bytes of their values, which are in memory
-    /// meanwhile.
+    /// O(log n) for each key that it uses, twice, and the bytes of their values, which are in
+    /// memory meanwhile.
     ///
     /// ```
     /// # use ats::DiskMap;

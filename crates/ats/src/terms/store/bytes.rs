@@ -34,6 +34,7 @@ use ats_term::image::{Built, Host, Object, ObjectListBuilder};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use transacting::Transacting;
 
 /// The records of a table that a store keeps as bytes.
 pub(crate) struct ByteStore<H: Host> {
@@ -377,7 +378,16 @@ impl<H: Host> TableRecords<H> for ByteStore<H> {
         keys: &[&[u8]],
         plan: &mut dyn Transaction<Values<H>>,
     ) -> Result<bool, Error> {
-        transacting::transact(self, keys, plan)
+        let may_block = self.may_block();
+        let decode = |index: usize, value: &[u8]| self.record(keys[index], value);
+        let encode = |index: usize, change| self.translate(keys[index], change);
+        let mut plan = Transacting::new(plan, &decode, &encode, may_block.is_some());
+        // A batch without keys is never asked for a change.
+        if keys.is_empty() {
+            return Ok(plan.decide_about_all());
+        }
+        let done = self.store().update(may_block, keys, &mut plan)?;
+        plan.end(done)
     }
 
     fn update_end<'g>(

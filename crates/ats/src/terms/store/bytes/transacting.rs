@@ -5,7 +5,6 @@
 //! asks for the first change: then the transaction decides, and the store writes the changes as it
 //! writes those of any other batch.
 
-use super::ByteStore;
 use crate::terms::error::Error;
 use crate::terms::value::Values;
 use ats_mem::{RecordBox, Transaction};
@@ -16,36 +15,17 @@ use ats_term::image::Host;
 /// millisecond.
 const DECODED_AT_ONCE: usize = 32 << 10;
 
-/// Runs a transaction: see [`TableRecords::transact`](super::TableRecords::transact).
-pub(super) fn transact<H: Host>(
-    records: &ByteStore<H>,
-    keys: &[&[u8]],
-    plan: &mut dyn Transaction<Values<H>>,
-) -> Result<bool, Error> {
-    let may_block = records.may_block();
-    let mut transacting = Transacting {
-        records,
-        keys,
-        plan,
-        found: Vec::with_capacity(keys.len()),
-        bytes_left: may_block.map_or(DECODED_AT_ONCE, |_| usize::MAX),
-        failed: Ok(()),
-        has_committed: false,
-    };
-    // A batch without keys is never asked for a change.
-    if keys.is_empty() {
-        return Ok(transacting.decide_about_all());
-    }
-    let done = records.store().update(may_block, keys, &mut transacting)?;
-    transacting.has_committed = done;
-    std::mem::replace(&mut transacting.failed, Ok(())).map(|()| done)
-}
+/// Decodes the value of the key with this index.
+pub(super) type Decode<'a, H> = dyn Fn(usize, &[u8]) -> Result<RecordBox<Values<H>>, Error> + 'a;
+/// Translates the change of the key with this index for the store.
+pub(super) type Encode<'a, H> =
+    dyn Fn(usize, Change<RecordBox<Values<H>>>) -> Result<Change<Vec<u8>>, Error> + 'a;
 
 /// The plan of a transaction, which is released when this is dropped, before its records are.
-struct Transacting<'a, H: Host> {
-    records: &'a ByteStore<H>,
-    keys: &'a [&'a [u8]],
+pub(super) struct Transacting<'a, H: Host> {
     plan: &'a mut dyn Transaction<Values<H>>,
+    decode: &'a Decode<'a, H>,
+    encode: &'a Encode<'a, H>,
     /// The records of the keys that were read until now.
     found: Vec<Option<RecordBox<Values<H>>>>,
     /// Bytes of values that may still be decoded.
@@ -55,10 +35,39 @@ struct Transacting<'a, H: Host> {
     has_committed: bool,
 }
 
-impl<H: Host> Transacting<'_, H> {
-    fn decide_about_all(&mut self) -> bool {
+impl<'a, H: Host> Transacting<'a, H> {
+    pub(super) fn new(
+        plan: &'a mut dyn Transaction<Values<H>>,
+        decode: &'a Decode<'a, H>,
+        encode: &'a Encode<'a, H>,
+        may_block: bool,
+    ) -> Self {
+        Transacting {
+            plan,
+            decode,
+            encode,
+            found: Vec::new(),
+            bytes_left: if may_block {
+                usize::MAX
+            } else {
+                DECODED_AT_ONCE
+            },
+            failed: Ok(()),
+            has_committed: false,
+        }
+    }
+
+    /// Has the transaction decide. Returns `false` if nothing is to be changed.
+    pub(super) fn decide_about_all(&mut self) -> bool {
         let found = &self.found;
         self.plan.decide(&|index: usize| found[index].as_deref())
+    }
+
+    /// Notes whether the store has made the changes, and returns the same, or the error that ended
+    /// the batch.
+    pub(super) fn end(mut self, has_committed: bool) -> Result<bool, Error> {
+        self.has_committed = has_committed;
+        std::mem::replace(&mut self.failed, Ok(())).map(|()| has_committed)
     }
 
     fn fail(&mut self, error: Error) -> Change<Vec<u8>> {
@@ -74,8 +83,7 @@ impl<H: Host> BatchPlan<[u8], Vec<u8>> for Transacting<'_, H> {
             return self.fail(StoreError::WouldBlock.into());
         };
         self.bytes_left = bytes_left;
-        let record = current.map(|value| self.records.record(self.keys[index], value));
-        match record.transpose() {
+        match current.map(|value| (self.decode)(index, value)).transpose() {
             Ok(record) => {
                 self.found.push(record);
                 Change::Later
@@ -92,8 +100,7 @@ impl<H: Host> BatchPlan<[u8], Vec<u8>> for Transacting<'_, H> {
             return Change::Keep;
         }
         let change = self.plan.change(index, self.found[index].as_deref());
-        let change = self.records.translate(self.keys[index], change);
-        change.unwrap_or_else(|error| self.fail(error))
+        (self.encode)(index, change).unwrap_or_else(|error| self.fail(error))
     }
 }
 
