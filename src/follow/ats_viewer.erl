@@ -18,7 +18,6 @@
 -export([start_link/3, init/4, keep/1]).
 
 -record(viewer, {
-    server :: pid(),
     view :: ats:tid(),
     type :: ats:table_type(),
     keypos :: pos_integer(),
@@ -54,7 +53,7 @@ init(Server, View, From, Description) ->
     receive {'ETS-TRANSFER', _, Server, view} -> ok end,
     #{source := Source, spec := Spec, every := Every, numbers := Numbers, type := Type,
       keypos := KeyPos, answer := Answer} = Description,
-    Viewer = #viewer{server = Server, view = View, type = Type, keypos = KeyPos, source = Source,
+    Viewer = #viewer{view = View, type = Type, keypos = KeyPos, source = Source,
                      spec = Spec, compiled = ats_select:compile(Spec), every = Every,
                      numbers = Numbers, hidden = beside(Type, KeyPos), last = none},
     Filled = first_moment(Viewer),
@@ -140,11 +139,14 @@ renew(#viewer{source = Source, last = Last} = Before) ->
 has_ended(none) -> false;
 has_ended(Moment) -> is_atom(ats_nif:snapshot_state(Moment)).
 
-%% Ends the view if the source does not exist, or may not be read.
+%% Ends the view if the source does not exist, may not be read, or has no moments.
 -spec of_source(fun(() -> Answer)) -> Answer.
 of_source(Call) ->
     try Call()
-    catch error:{ats_error, Cause} -> exit({shutdown, Cause})
+    catch
+        error:{ats_error, Cause}
+          when Cause =:= id; Cause =:= access; Cause =:= snapshot; Cause =:= backend ->
+            exit({shutdown, Cause})
     end.
 
 -spec noted(integer(), #viewer{}) -> #viewer{}.
@@ -182,19 +184,24 @@ slices({Last, Now, Keys} = Moments, From, {Gone, Come}, #viewer{compiled = Compi
 fill(Moment, #viewer{view = View, hidden = Hidden, spec = Spec, type = Type} = Viewer) ->
     true = ats_nif:delete_all_objects(Hidden),
     Begin = fun() -> ats_select:chunk(Moment, Spec, up, ?PART) end,
-    case ats_nif:size(View) of
-        0 ->
-            fold(Begin, fun(Made, ok) -> first(Made, Viewer) end, ok);
+    IsEmpty = ats_nif:size(View) =:= 0,
+    case IsEmpty andalso fold(Begin, fun(Made, more) -> first(Made, Viewer) end, more) of
+        more ->
+            ok;
         _ ->
             All = beside(Type, Viewer#viewer.keypos),
-            true = fold(Begin, fun(Made, true) -> ats_nif:insert(All, Made) end, true),
-            ok = reconcile(All, Viewer),
-            true = ats_nif:delete(All),
-            ok
+            try
+                true = fold(Begin, fun(Made, true) -> ats_nif:insert(All, Made) end, true),
+                reconcile(All, Viewer)
+            after
+                ats_nif:delete(All)
+            end
     end.
 
-%% Folds a function over the parts of the results of a query.
--spec fold(fun(() -> term()), fun(([term()], Acc) -> Acc), Acc) -> Acc.
+%% Folds a function over the parts of the results of a query, until it returns `stop'.
+-spec fold(fun(() -> term()), fun(([term()], Acc) -> Acc | stop), Acc | stop) -> Acc | stop.
+fold(_Next, _Function, stop) ->
+    stop;
 fold(Next, Function, Acc) ->
     case Next() of
         '$end_of_table' ->
@@ -204,19 +211,19 @@ fold(Next, Function, Acc) ->
             fold(More, Function, Function(Results, Acc))
     end.
 
-%% Adds objects to a view that has had none.
--spec first([tuple()], #viewer{}) -> ok.
+%% Adds objects to a view that has had none, if it shows all of them in any case.
+-spec first([tuple()], #viewer{}) -> more | stop.
 first(Objects, #viewer{type = Type, view = View}) when ?IS_DUPLICATE(Type) ->
     true = ats_nif:insert(View, Objects),
-    ok;
-first(Objects, #viewer{type = Type, view = View, keypos = KeyPos} = Viewer) when ?IS_SET(Type) ->
+    more;
+first(Objects, #viewer{type = Type, view = View, keypos = KeyPos}) when ?IS_SET(Type) ->
     Keys = lists:usort([element(KeyPos, Object) || Object <- Objects]),
     case length(Keys) =:= length(Objects) andalso ats_nif:insert_new(View, Objects) of
-        true -> ok;
-        false -> change([], Objects, Viewer)
+        true -> more;
+        false -> stop
     end;
-first(Objects, Viewer) ->
-    change([], Objects, Viewer).
+first(_Objects, _Bag) ->
+    stop.
 
 %% Makes a view show all these objects, and no others.
 -spec reconcile(All :: ats:tid(), #viewer{}) -> ok.
@@ -252,15 +259,22 @@ each_key(Table, Steps, #viewer{keypos = KeyPos} = Viewer) ->
 
 %% Removes some objects that were made before, and adds others.
 -spec change([tuple()], [tuple()], #viewer{}) -> ok.
-change(Gone, Come, #viewer{view = View, hidden = Hidden, keypos = KeyPos} = Viewer) ->
+change(Gone, Come, #viewer{keypos = KeyPos} = Viewer) ->
     Changes = [{element(KeyPos, Object), {gone, Object}} || Object <- Gone]
         ++ [{element(KeyPos, Object), {come, Object}} || Object <- Come],
     Steps = fun({Key, Of}) ->
-                    Before = ats_nif:lookup(View, Key) ++ ats_nif:lookup(Hidden, Key),
-                    Here = Before ++ [Object || {come, Object} <- Of],
-                    set(Key, Here -- [Object || {gone, Object} <- Of], Viewer)
+                    change(Key, [Object || {gone, Object} <- Of],
+                           [Object || {come, Object} <- Of], Viewer)
             end,
     write(lists:map(Steps, same_keys(Changes, Viewer)), Viewer).
+
+%% Returns the steps for the objects of a key.
+-spec change(Key :: term(), [tuple()], [tuple()], #viewer{}) -> [ats:step()].
+change(_Key, [], Come, #viewer{type = Type}) when ?IS_DUPLICATE(Type) ->
+    [{insert, Object} || Object <- Come];
+change(Key, Gone, Come, #viewer{view = View, hidden = Hidden} = Viewer) ->
+    Before = ats_nif:lookup(View, Key) ++ ats_nif:lookup(Hidden, Key),
+    set(Key, (Before ++ Come) -- Gone, Viewer).
 
 %% Collects the terms that belong to one key.
 -spec same_keys([{Key, Term}], #viewer{}) -> [{Key, [Term]}] when Key :: term(), Term :: term().

@@ -279,12 +279,16 @@ large_lists(_Config) ->
          true = ats:delete(T)
      end || Type <- [ordered_set, bag, duplicate_bag]],
     %% One key has them all.
-    T = new(set),
-    true = ats:insert(T, [{N, key, 0} || N <- lists:seq(1, 15000)]),
-    View = ats:view(T, ?BY_SECOND, #{type => duplicate_bag, every => 1}),
-    true = ats:insert(T, [{N, key, 1} || N <- lists:seq(1, 15000)]),
-    check(View, T, ?BY_SECOND),
-    true = ats:delete(View).
+    [begin
+         T = new(set),
+         true = ats:insert(T, [{N, key, 0} || N <- lists:seq(1, 15000)]),
+         View = ats:view(T, ?BY_SECOND, #{type => Type, every => 1}),
+         equals(View, T, ?BY_SECOND),
+         true = ats:insert(T, [{N, key, 1} || N <- lists:seq(1, 15000)]),
+         check(View, T, ?BY_SECOND),
+         true = ats:delete(View)
+     end || Type <- [set, ordered_bag, duplicate_bag]],
+    ok.
 
 clears_and_renames(_Config) ->
     [begin
