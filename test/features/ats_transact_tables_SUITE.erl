@@ -6,13 +6,15 @@
 -export([all/0]).
 -export([documented/1, all_types/1, same_table/1, bad_parts/1, bad_tables/1, disk/1, rights/1]).
 -export([limits/1, expiring/1, bounds/1, snapshots/1, long/1]).
--export([bank/1, versions/1, racing/1, killed_callers/1, deleted_meanwhile/1]).
+-export([bank/1, versions/1, racing/1, killed_callers/1]).
+-export([deleted_meanwhile/1, cleared_meanwhile/1]).
 
 -define(TYPES, [set, ordered_set, bag, duplicate_bag, ordered_bag, ordered_duplicate_bag]).
 
 all() ->
     [documented, all_types, same_table, bad_parts, bad_tables, disk, rights, limits, expiring,
-     bounds, snapshots, long, bank, versions, racing, killed_callers, deleted_meanwhile].
+     bounds, snapshots, long, bank, versions, racing, killed_callers, deleted_meanwhile,
+     cleared_meanwhile].
 
 %%--------------------------------------------------------------------------------------------
 %% Results
@@ -358,7 +360,8 @@ killed_callers(_) ->
     %% All keys are free.
     [?assert(ats:insert(T, [{K, 1} || K <- Keys])) || T <- [A, B]].
 
-%% Tables that come and go, and are cleared, leave transactions whole or undone.
+%% Tables that come and go leave transactions whole or undone. When the deletion of a table has
+%% returned, no transaction over it changes another one.
 deleted_meanwhile(_) ->
     A = ats:new(t, [public]),
     ats:insert(A, {done, 0}),
@@ -366,9 +369,11 @@ deleted_meanwhile(_) ->
     Pass = fun() ->
                    T = ats:new(passing, [named_table, public, one_of([set, ordered_set])]),
                    ats:insert(T, {done, 0}),
-                   rand:uniform(2) =:= 1 andalso ats:delete_all_objects(T),
                    erlang:yield(),
-                   ats:delete(T)
+                   ats:delete(T),
+                   Done = ats:lookup(A, done),
+                   erlang:yield(),
+                   ?assertEqual(Done, ats:lookup(A, done))
            end,
     Passing = in_processes(1, fun(_) -> until(Over, Pass) end),
     Step = {update_counter, done, 1, {done, 0}},
@@ -386,3 +391,27 @@ one_more(A, Step) ->
         {true, [[_], [_]]} -> 1
     catch error:badarg -> 0
     end.
+
+%% When a table has been cleared, no transaction comes that has changed it before that, and others
+%% only now.
+cleared_meanwhile(_) ->
+    [A, B] = [ats:new(t, [public, Type]) || Type <- [set, ordered_set]],
+    Over = atomics:new(1, []),
+    Step = {update_counter, done, 1, {done, 0}},
+    Count = fun() -> {true, [[_], [_]]} = ats:transact([{T, [], [Step], []} || T <- [A, B]]) end,
+    Wait = in_processes(2, fun(_) -> until(Over, Count) end),
+    Ahead = fun() ->
+                    Look = {lookup, done},
+                    {true, [[InA], [InB]]} = ats:transact([{T, [], [Look], []} || T <- [A, B]]),
+                    [Of] = [Number || {done, Number} <- InA],
+                    Of - lists:sum([Number || {done, Number} <- InB])
+            end,
+    Count(),
+    [begin
+         ats:delete_all_objects(B),
+         Before = Ahead(),
+         erlang:yield(),
+         ?assertEqual(Before, Ahead())
+     end || _ <- lists:seq(1, 300)],
+    atomics:put(Over, 1, 1),
+    Wait().
