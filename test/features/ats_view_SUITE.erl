@@ -571,7 +571,7 @@ invalid(_Config) ->
                  [{{'$1', '$2'}, [], ['$_']}, {'_', [], [true]}], [{'_', [], ['$$']}]]],
     [?assertEqual({Spec, #{2 => <<"not a list of clauses of a match specification">>}},
                   {Spec, Text([T, Spec])})
-     || Spec <- [x, [x], [{'_', [{bad}], ['$_']}], [{'_', [], ['$_']} | x], [{'_', [], []}],
+     || Spec <- [x, [], [x], [{'_', [{bad}], ['$_']}], [{'_', [], ['$_']} | x], [{'_', [], []}],
                  ats:match_spec_compile(?ALL)]],
     ?assertMatch(#{1 := <<"not an atom or a table identifier">>}, Text([1, ?ALL])),
     ?assertMatch(#{1 := <<"the table identifier does not", _/binary>>}, Text([none, ?ALL, #{}])),
@@ -589,6 +589,6 @@ invalid(_Config) ->
          View = ats:view(T, Spec, #{keypos => 2}),
          check(View, T, Spec),
          true = ats:delete(View)
-     end || Spec <- [[], [{{'$1', '$2'}, [], ['$_']}], [{'_', [], [{const, {1, 2}}]}],
+     end || Spec <- [[{{'$1', '$2'}, [], ['$_']}], [{'_', [], [{const, {1, 2}}]}],
                      [{{'$1', '$2'}, [], [true, {{'$2', '$1'}}]}]]],
     ok.
