@@ -88,6 +88,40 @@ fn open(folder: &Folder) -> Result<DiskMap<Key, u64>, Error> {
     DiskMap::open_merging(folder.path(), Options::new(), "sum", 1, u64::wrapping_add)
 }
 
+/// Puts pairs, adds to a key and removes another one in a transaction, which is abandoned or not.
+fn transact(
+    map: &DiskMap<Key, u64>,
+    model: &mut BTreeMap<Key, u64>,
+    pairs: &[(Key, u64)],
+    [added, removed]: [&Key; 2],
+    abandon: bool,
+) -> Result<(), Error> {
+    let mut changed = model.clone();
+    let done = map.transact(|view| {
+        for (key, value) in pairs {
+            assert_eq!(
+                view.insert(key, value)?,
+                changed.insert(key.clone(), *value)
+            );
+        }
+        let value = view.get(added)?.unwrap_or(0);
+        assert_eq!(value, changed.get(added).copied().unwrap_or(0));
+        view.put(added, value + 1)?;
+        changed.insert(added.clone(), value + 1);
+        assert!(view.contains_key(added)?);
+        assert_eq!(view.remove(removed)?, changed.remove(removed));
+        assert!(!view.contains_key(removed)?);
+        if abandon { Err(Error::Missing) } else { Ok(()) }
+    });
+    if abandon {
+        assert_eq!(done, Err(Error::Missing));
+    } else {
+        done?;
+        *model = changed;
+    }
+    Ok(())
+}
+
 fn check(ops: &[Op]) -> Result<(), Error> {
     let folder = Folder::new();
     let (mut map, mut model) = (open(&folder)?, BTreeMap::<Key, u64>::new());
@@ -139,33 +173,7 @@ fn check(ops: &[Op]) -> Result<(), Error> {
                 map.write(&batch)?;
             }
             Op::Transact(pairs, added, removed, abandon) => {
-                let mut changed = model.clone();
-                let done = map.transact(|view| {
-                    for (key, value) in pairs {
-                        assert_eq!(
-                            view.insert(key, value)?,
-                            changed.insert(key.clone(), *value)
-                        );
-                    }
-                    let value = view.get(added)?.unwrap_or(0);
-                    assert_eq!(value, changed.get(added).copied().unwrap_or(0));
-                    view.put(added, value + 1)?;
-                    changed.insert(added.clone(), value + 1);
-                    assert!(view.contains_key(added)?);
-                    assert_eq!(view.remove(removed)?, changed.remove(removed));
-                    assert!(!view.contains_key(removed)?);
-                    if *abandon {
-                        Err(Error::Missing)
-                    } else {
-                        Ok(())
-                    }
-                });
-                if *abandon {
-                    assert_eq!(done, Err(Error::Missing));
-                } else {
-                    done?;
-                    model = changed;
-                }
+                transact(&map, &mut model, pairs, [added, removed], *abandon)?;
             }
             Op::RemoveRange(low, high) => {
                 map.remove_range(low..high)?;
