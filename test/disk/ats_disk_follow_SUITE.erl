@@ -421,11 +421,11 @@ invalid(Config) ->
     [?assertEqual({Options, #{2 => Why}}, {Options, Text(follow, [T, Options])})
      || {Options, Why} <-
             [{[], <<"the options are not a map">>},
-             {#{evry => 5}, <<"there is no option evry">>},
+             {#{evry => 5}, <<"there is no option evry; is `every' meant?">>},
              {#{every => 0}, <<"`every' is not a number of milliseconds from 1 to 49 days">>},
              {#{to => here}, <<"`to' is not a pid">>}]],
-    ?assertMatch(#{1 := <<"the table identifier does not", _/binary>>}, Text(follow, [none, #{}])),
-    ?assertMatch(#{1 := <<"the table identifier does not", _/binary>>}, Text(follow, [none])),
+    ?assertMatch(#{1 := <<"this table of dats is not open", _/binary>>}, Text(follow, [none, #{}])),
+    ?assertMatch(#{1 := <<"this table of dats is not open", _/binary>>}, Text(follow, [none])),
     S = dats:snapshot(T),
     ?assertMatch(#{1 := <<"the table is a snapshot", _/binary>>}, Text(follow, [S])),
     ?assertEqual(#{1 => <<"not a reference of follow/2">>}, Text(unfollow, [T])),

@@ -321,7 +321,7 @@ refused_tables(Config) ->
     T = new(Config, []),
     ok = dats:insert(T, {a, 1}),
     ok = dats:close(T),
-    Closed = "the table identifier does not refer to an existing ATS table",
+    Closed = "this table of dats is not open",
     ?assertEqual(Closed, text(fun() -> dats:transact(T, [], [], []) end, 1)),
     ?assertEqual(Closed, text(fun() -> dats:update(T, a, fun(B) -> B end) end, 1)),
     ats_disk_lib:open(Config, t, [{access, read}]),
@@ -408,5 +408,5 @@ bad_updates(Config) ->
                ([{a, N}]) -> dats:insert(T, {a, N + 1}), [{a, -1}] end,
     ?assertError(contended, dats:update(T, a, Other)),
     Closes = fun(_) -> ok = dats:close(T), [] end,
-    ?assertEqual("the table identifier does not refer to an existing ATS table",
+    ?assertEqual("this table of dats is not open",
                  text(fun() -> dats:update(T, a, Closes) end, 1)).

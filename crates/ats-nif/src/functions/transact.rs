@@ -9,12 +9,12 @@ use crate::atoms::{KnownAtom, boolean};
 use crate::call::{NifResult, NoReply};
 use crate::env::{Env, VmWord};
 use crate::handle::Shared;
-use crate::query::{Caller, Prepared, prepare};
+use crate::query::Caller;
 use crate::scratch::{self, ReadBuffers};
 use crate::vm_host::VmHost;
 use crate::vm_sink::make_term;
 use crate::vm_term::VmTerm;
-use crate::{nif, process, sys};
+use crate::{nif, process, spec_shapes, sys};
 use ats::terms::{
     Condition, CounterOp, Error, Integer, Locking, LookupResult, Merge, MergedValue, Merging,
     NotDone, Place, Step, StepResult, Table, TablePart, Workspace,
@@ -44,9 +44,6 @@ pub(super) fn transact<'e>(
     [table, conditions, then, otherwise]: [VmTerm<'e>; 4],
 ) -> NifResult<'e> {
     with_writable(env, table, |shared, _| {
-        if shared.table.has_byte_store() {
-            return Err(KnownAtom::Disk.into());
-        }
         let mut left = MOST;
         let lists = [conditions, then, otherwise];
         take_lengths(lists, &mut left).map_err(|(_, cause)| cause)?;
@@ -267,7 +264,8 @@ enum Test<'e> {
     Absent(VmTerm<'e>),
     Present(VmTerm<'e>),
     Equals(VmTerm<'e>),
-    Match(VmTerm<'e>, Prepared),
+    /// A key, and a specification that has its objects.
+    Match(VmTerm<'e>, VmTerm<'e>),
 }
 
 impl<'e> Test<'e> {
@@ -281,11 +279,12 @@ impl<'e> Test<'e> {
                 let body = env.list(&[KnownAtom::True.word()]);
                 let clause = env.tuple(&[pattern.word(), guards.word(), body]);
                 let spec = VmTerm::of(env, env.list(&[clause]));
-                let prepared = prepare(&shared.table, spec).map_err(|no_reply| match no_reply {
+                let known = spec_shapes::with_prepared(&shared.table, spec, |_prepared| Ok(()));
+                known.map_err(|no_reply| match no_reply {
                     NoReply::Refused(_) => KnownAtom::Pattern.into(),
                     no_reply => no_reply,
                 })?;
-                Test::Match(key, prepared.0)
+                Test::Match(key, spec)
             }
             _ => return Err(KnownAtom::NoSuchPart.into()),
         })
@@ -500,14 +499,23 @@ fn run<'e>(
         usize::MAX => usize::MAX,
         limit => limit / parts.max(1),
     };
-    let tests = parsed.iter().flat_map(|of_table| &of_table.tests);
+    let tests = parsed.iter().flat_map(|of_table| {
+        let table = &of_table.shared.table;
+        of_table.tests.iter().map(move |test| (table, test))
+    });
     let accepts: Vec<_> = tests
-        .map(|test| {
+        .map(|(table, test)| {
             move |found: &LookupResult<'_, VmHost>| match test {
                 Test::Match(_, _) if has_many(found) => Err(Error::TooLarge),
-                Test::Match(_, prepared) => scratch::with_select_buffers(|buffers| {
-                    (buffers.runner).accepts(&prepared.query, found, &Caller(env), share)
-                }),
+                Test::Match(_, spec) => {
+                    let accepts = spec_shapes::with_prepared(table, *spec, |prepared| {
+                        Ok(scratch::with_select_buffers(|buffers| {
+                            (buffers.runner).accepts(&prepared.query, found, &Caller(env), share)
+                        }))
+                    });
+                    // It was prepared before, so it is too large for this scheduler at most.
+                    accepts.unwrap_or(Err(Error::TooLarge))
+                }
                 _ => Ok(true),
             }
         })
