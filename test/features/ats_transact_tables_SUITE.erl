@@ -137,8 +137,8 @@ disk(Config) ->
     try ats:transact(D, [], Steps, []) of
         Result -> error({no_error, Result})
     catch error:badarg:Stack ->
-            ?assertEqual(#{1 => <<"the table identifier does not refer to an existing ATS table: it "
-                                  "is a table of dats">>},
+            ?assertEqual(#{1 => <<"the table identifier does not refer to an existing ATS table: "
+                                  "it is a table of dats">>},
                          ats_errors:format_error(badarg, Stack))
     end,
     ?assertEqual({[], []}, {ats:tab2list(T), dats:tab2list(D)}),
@@ -392,8 +392,7 @@ one_more(A, Step) ->
     catch error:badarg -> 0
     end.
 
-%% When a table has been cleared, no transaction comes that has changed it before that, and others
-%% only now.
+%% No transaction changes one table before the table is cleared, and another table after that.
 cleared_meanwhile(_) ->
     [A, B] = [ats:new(t, [public, Type]) || Type <- [set, ordered_set]],
     Over = atomics:new(1, []),

@@ -513,7 +513,8 @@ fn run<'e>(
                             (buffers.runner).accepts(&prepared.query, found, &Caller(env), share)
                         }))
                     });
-                    // It was prepared before, so it is too large for this scheduler at most.
+                    // The specification was prepared before, so it is too large for this scheduler at
+                    // most.
                     accepts.unwrap_or(Err(Error::TooLarge))
                 }
                 _ => Ok(true),
