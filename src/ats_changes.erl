@@ -41,7 +41,7 @@ changes([], Changes) ->
 changes(_Unknown, _Changes) ->
     error.
 
-%% @doc Returns the names of the options, and what their values are.
+%% @doc Returns the names of the options, with the values that they have.
 -spec known() -> ats_hints:known().
 known() ->
     #{heir => "`none', or {heir, Pid, Data} with a pid of this node",

@@ -9,7 +9,7 @@
 -export_type([known/0]).
 
 -type known() :: #{atom() => flag | unicode:chardata()}.
-%% Names of options, and for those with a value what this is.
+%% Names of options, each with its values in words, or `flag' if it has none.
 
 %% The most characters of a term in a text, and the longest name that is compared with others.
 -define(CHARACTERS, 60).
@@ -85,8 +85,8 @@ row(Letter, [Other | To], [Diagonal, Up | Above], [Left | _] = Done) ->
 row(_Letter, [], _Last, Done) ->
     lists:reverse(Done).
 
-%% @doc Returns the text about a match specification that is wrong: the clause, and what Erlang says
-%% about it.
+%% @doc Returns the text about a match specification that is wrong, with the first wrong clause and
+%% the words of Erlang about it.
 -spec match_spec(term()) -> unicode:chardata().
 match_spec(Spec) ->
     ["not a valid match specification", clause(1, Spec)].

@@ -179,7 +179,7 @@ slices({Last, Now, Keys} = Moments, From, {Gone, Come}, #viewer{compiled = Compi
 %% All objects of a moment
 %%--------------------------------------------------------------------------------------------
 
-%% Makes the view show a moment, whatever it shows.
+%% Makes the view show a moment, from any other one.
 -spec fill(ats:snapshot(), #viewer{}) -> ok.
 fill(Moment, #viewer{view = View, hidden = Hidden, spec = Spec, type = Type} = Viewer) ->
     true = ats_nif:delete_all_objects(Hidden),

@@ -392,7 +392,7 @@ one_more(A, Step) ->
     catch error:badarg -> 0
     end.
 
-%% No transaction changes one table before the table is cleared, and another table after that.
+%% A transaction never changes one table before the table is cleared, and another one after that.
 cleared_meanwhile(_) ->
     [A, B] = [ats:new(t, [public, Type]) || Type <- [set, ordered_set]],
     Over = atomics:new(1, []),

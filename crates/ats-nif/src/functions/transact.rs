@@ -513,8 +513,7 @@ fn run<'e>(
                             (buffers.runner).accepts(&prepared.query, found, &Caller(env), share)
                         }))
                     });
-                    // The specification was prepared before, so it is too large for this scheduler at
-                    // most.
+                    // The specification was prepared before: it can only be too large here.
                     accepts.unwrap_or(Err(Error::TooLarge))
                 }
                 _ => Ok(true),
