@@ -10,7 +10,7 @@
 
 -export([reason/1, is_of_system/1, options/1, format_error/2]).
 
--export_type([cause/0]).
+-export_type([cause/0, in_table/0]).
 
 -type cause() ::
         type | id | access | table_type | ttl | max_memory  % what is wrong with the table

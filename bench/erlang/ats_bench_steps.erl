@@ -120,7 +120,7 @@ run_here(Side, #row{keys = Keys, processes = P, followers = N} = Row, Options) -
     told(Side, Pids, {0, last}),
     _ = [receive {'DOWN', Monitor, process, _, seen} -> ok end || {_, Monitor} <- Followers],
     End = erlang:monotonic_time(millisecond),
-    delete(Side, Table),
+    true = delete(Side, Table),
     lists:sum(Counts) * 1000 / (End - Start).
 
 work(Side, Table, #row{kind = Kind, keys = Keys} = Row, Pids, Deadline, Count) ->
@@ -157,9 +157,9 @@ new("mnesia", #row{type = Type}) ->
     benchmark.
 
 delete("ats", Table) -> ats:delete(Table);
-delete("ets", Server) when is_pid(Server) -> gen_server:stop(Server);
+delete("ets", Server) when is_pid(Server) -> gen_server:stop(Server) =:= ok;
 delete("ets", Table) -> ets:delete(Table);
-delete("mnesia", Table) -> {atomic, ok} = mnesia:delete_table(Table).
+delete("mnesia", Table) -> mnesia:delete_table(Table) =:= {atomic, ok}.
 
 write("ats", Table, Object) -> ats:insert(Table, Object);
 write("ets", Server, Object) when is_pid(Server) -> gen_server:call(Server, {write, Object});

@@ -71,6 +71,9 @@ fn snapshots_equal_the_table_of_their_moment() -> Result<(), Error> {
     Ok(())
 }
 
+/// A change of a table.
+type Change = dyn Fn(&mut Workspace<TermHost>) -> Result<(), Error>;
+
 #[test]
 fn a_quick_look_finds_each_change() -> Result<(), Error> {
     for table_type in ALL_TYPES {
@@ -78,13 +81,13 @@ fn a_quick_look_finds_each_change() -> Result<(), Error> {
         let mut work = Workspace::new();
         let list: Vec<Term> = (0..50).map(|key| Term::from((key, 0))).collect();
         table.insert_many(list.iter(), &mut work)?;
-        let changes: [&dyn Fn(&mut Workspace<TermHost>) -> Result<(), Error>; 6] = [
+        let changes: [&Change; 6] = [
             &|work| table.insert(&Term::from((7, 1)), work),
             &|work| table.insert(&Term::from((70, 1)), work),
             &|work| table.delete(&Term::from(70), work),
-            &|work| table.insert_many(list.iter().rev(), work).map(|_| ()),
+            &|work| table.insert_many(list.iter().rev(), work).map(|()| ()),
             &|work| table.delete(&Term::from(7), work),
-            &|_| table.clear().map(|_| ()),
+            &|_| table.clear().map(|()| ()),
         ];
         for change in changes {
             let snapshot = table.snapshot()?;
@@ -133,7 +136,7 @@ fn a_quick_look_finds_changes_beside_writers() {
                             0 => table.insert(&first, &mut work),
                             _ => table
                                 .insert_many([&first, &second].into_iter(), &mut work)
-                                .map(|_| ()),
+                                .map(|()| ()),
                         });
                         assert!(patiently(|| table.may_have_changed(snapshot.read_point())));
                     }

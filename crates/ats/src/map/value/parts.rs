@@ -120,7 +120,7 @@ macro_rules! pointers {
 
 pointers!(Box, Arc);
 
-impl<'a, T, W> AsValue<Cow<'static, T>> for Cow<'a, W>
+impl<T, W> AsValue<Cow<'static, T>> for Cow<'_, W>
 where
     T: ToOwned + ?Sized + 'static,
     W: ToOwned + AsValue<T::Owned> + ?Sized,

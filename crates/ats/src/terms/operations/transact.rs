@@ -1,7 +1,7 @@
 //! Transactions: several keys are read, tested and changed as one step.
 //!
 //! The keys of all conditions and steps are held first ([`Provided::transact`]). Then the steps run
-//! as operations of a draft of the table, whose records are an [overlay](Overlay) on those of the
+//! as operations of a draft of the table, whose records are an overlay on those of the
 //! held keys, so they mean exactly the same as elsewhere. The commit makes the records of the
 //! overlay visible together. A transaction over several tables holds the keys of all of them, and
 //! has a draft of each.
