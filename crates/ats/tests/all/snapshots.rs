@@ -87,7 +87,7 @@ fn a_quick_look_finds_each_change() -> Result<(), Error> {
             &|work| table.delete(&Term::from(70), work),
             &|work| table.insert_many(list.iter().rev(), work).map(|()| ()),
             &|work| table.delete(&Term::from(7), work),
-            &|_| table.clear().map(|()| ()),
+            &|_| table.clear().map(|_| ()),
         ];
         for change in changes {
             let snapshot = table.snapshot()?;
