@@ -72,7 +72,7 @@ fn snapshots_equal_the_table_of_their_moment() -> Result<(), Error> {
 }
 
 /// A change of a table.
-type Change = dyn Fn(&mut Workspace<TermHost>) -> Result<(), Error>;
+type Change<'a> = dyn Fn(&mut Workspace<TermHost>) -> Result<(), Error> + 'a;
 
 #[test]
 fn a_quick_look_finds_each_change() -> Result<(), Error> {
@@ -81,7 +81,7 @@ fn a_quick_look_finds_each_change() -> Result<(), Error> {
         let mut work = Workspace::new();
         let list: Vec<Term> = (0..50).map(|key| Term::from((key, 0))).collect();
         table.insert_many(list.iter(), &mut work)?;
-        let changes: [&Change; 6] = [
+        let changes: [&Change<'_>; 6] = [
             &|work| table.insert(&Term::from((7, 1)), work),
             &|work| table.insert(&Term::from((70, 1)), work),
             &|work| table.delete(&Term::from(70), work),
