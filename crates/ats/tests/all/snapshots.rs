@@ -85,7 +85,7 @@ fn a_quick_look_finds_each_change() -> Result<(), Error> {
             &|work| table.insert(&Term::from((7, 1)), work),
             &|work| table.insert(&Term::from((70, 1)), work),
             &|work| table.delete(&Term::from(70), work),
-            &|work| table.insert_many(list.iter().rev(), work).map(|()| ()),
+            &|work| table.insert_many(list.iter().rev(), work),
             &|work| table.delete(&Term::from(7), work),
             &|_| table.clear().map(|_| ()),
         ];
@@ -134,9 +134,7 @@ fn a_quick_look_finds_changes_beside_writers() {
                         let (first, second) = (object(), object());
                         patiently(|| match round % 2 {
                             0 => table.insert(&first, &mut work),
-                            _ => table
-                                .insert_many([&first, &second].into_iter(), &mut work)
-                                .map(|()| ()),
+                            _ => table.insert_many([&first, &second].into_iter(), &mut work),
                         });
                         assert!(patiently(|| table.may_have_changed(snapshot.read_point())));
                     }
