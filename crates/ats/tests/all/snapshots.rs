@@ -79,17 +79,18 @@ fn a_quick_look_finds_each_change() -> Result<(), Error> {
     for table_type in ALL_TYPES {
         let table = Table::<TermHost>::new(table_type, 1);
         let mut work = Workspace::new();
-        let list: Vec<Term> = (0..50).map(|key| Term::from((key, 0))).collect();
+        let list = |value| (0..50).map(move |key| Term::from((key, value)));
+        let [list, others]: [Vec<Term>; 2] = [list(0).collect(), list(2).collect()];
         table.insert_many(list.iter(), &mut work)?;
         let changes: [&Change<'_>; 6] = [
             &|work| table.insert(&Term::from((7, 1)), work),
             &|work| table.insert(&Term::from((70, 1)), work),
             &|work| table.delete(&Term::from(70), work),
-            &|work| table.insert_many(list.iter().rev(), work),
+            &|work| table.insert_many(others.iter().rev(), work),
             &|work| table.delete(&Term::from(7), work),
             &|_| table.clear().map(|_| ()),
         ];
-        for change in changes {
+        for (index, change) in changes.into_iter().enumerate() {
             let snapshot = table.snapshot()?;
             // Another call of the tests may hold the look up.
             while table.may_have_changed(snapshot.read_point())? {
@@ -101,7 +102,8 @@ fn a_quick_look_finds_each_change() -> Result<(), Error> {
                 thread::yield_now();
             }
             change(&mut work)?;
-            assert!(table.may_have_changed(snapshot.read_point())?);
+            let is_found = table.may_have_changed(snapshot.read_point())?;
+            assert!(is_found, "{table_type:?}, change {index}");
             let other = table.snapshot()?;
             while table.may_have_changed(other.read_point())? {
                 thread::yield_now();
