@@ -403,6 +403,8 @@ info(Table) ->
 %% <dt>`contended'</dt><dd>times that a writer had to wait for the lock of a base
 %% node</dd>
 %% <dt>`uncontended'</dt><dd>times that it did not have to</dd>
+%% <dt>`retries'</dt><dd>times that {@link update/3} called its function again, because another
+%% process had written the key</dd>
 %% </dl>
 %%
 %% The other types keep objects in buckets, which share locks. Contention doubles the number of
@@ -416,6 +418,7 @@ info(Table) ->
 %% <dt>`halvings'</dt><dd>times that it was halved</dd>
 %% <dt>`contended'</dt><dd>times that a writer had to wait for a lock</dd>
 %% <dt>`uncontended'</dt><dd>times that it did not have to</dd>
+%% <dt>`retries'</dt><dd>as above</dd>
 %% </dl>
 %%
 %% The numbers are exact when no process writes. The time of the call grows with the number of base

@@ -20,7 +20,8 @@
 -export([first/1, last/1, next/2, prev/2]).
 -export([first_lookup/1, last_lookup/1, next_lookup/2, prev_lookup/2]).
 -export([update_counter/3, update_counter/4, update_element/3, update_element/4]).
--export([info/1, size/1, memory/1, stats/1, shape/1, whereis/1, rename/2, all/0, safe_fixtable/2,
+-export([info/1, size/1, memory/1, stats/1, count_retry/1, shape/1, whereis/1, rename/2, all/0]).
+-export([safe_fixtable/2,
          slot/2, chunk/3]).
 -export([select_start/3, select_more/5, range_start/5, explain/2, clear/1]).
 -export([range_size/3, range_nth/4]).
@@ -53,7 +54,8 @@
 -nifs([first/1, last/1, next/2, prev/2]).
 -nifs([first_lookup/1, last_lookup/1, next_lookup/2, prev_lookup/2]).
 -nifs([update_counter/3, update_counter/4, update_element/3, update_element/4]).
--nifs([info/1, size/1, memory/1, stats/1, shape/1, whereis/1, rename/2, all/0, safe_fixtable/2,
+-nifs([info/1, size/1, memory/1, stats/1, count_retry/1, shape/1, whereis/1, rename/2, all/0]).
+-nifs([safe_fixtable/2,
        slot/2, chunk/3]).
 -nifs([select_start/3, select_more/5, range_start/5, explain/2, clear/1]).
 -nifs([range_size/3, range_nth/4]).
@@ -209,7 +211,8 @@
                         splits := non_neg_integer(),
                         joins := non_neg_integer(),
                         contended := non_neg_integer(),
-                        uncontended := non_neg_integer()}.
+                        uncontended := non_neg_integer(),
+                        retries := non_neg_integer()}.
 
 %% A route node of an `ordered_set', or a base node: the number of route nodes above, the number by
 %% which it adapts, acquisitions of its lock that had to wait, and those that did not.
@@ -223,7 +226,8 @@
                         doublings := non_neg_integer(),
                         halvings := non_neg_integer(),
                         contended := non_neg_integer(),
-                        uncontended := non_neg_integer()}.
+                        uncontended := non_neg_integer(),
+                        retries := non_neg_integer()}.
 
 -type position() :: start | {after_key, Key :: term()}
                   | {within, Key :: term(), Place :: non_neg_integer()}.
@@ -430,6 +434,10 @@ size(_Table) -> ?NOT_LOADED.
 %% Returns the memory of a table in words.
 -spec memory(ats:table()) -> non_neg_integer() | undefined.
 memory(_Table) -> ?NOT_LOADED.
+
+%% Counts an attempt of an update that was in vain.
+-spec count_retry(ats:table()) -> ok.
+count_retry(_Table) -> ?NOT_LOADED.
 
 -spec stats(ats:table()) -> stats() | false | undefined.
 stats(_Table) -> ?NOT_LOADED.

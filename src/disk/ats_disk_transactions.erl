@@ -11,7 +11,8 @@ run(Table, Conditions, Then, Else) ->
 -spec update(ats:tid(), Key, fun((Before) -> After)) -> After
               when Key :: term(), Before :: [tuple()], After :: [tuple()].
 update(Table, Key, Function) ->
-    ats_transactions:update(fun() ->
+    ats_transactions:update(Table,
+                            fun() ->
                                     {Type, KeyPos, _Fixed} = ats_nif:disk_kind(Table),
                                     {Type, KeyPos}
                             end, Key, Function,

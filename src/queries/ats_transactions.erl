@@ -2,7 +2,7 @@
 %% ats:transact/4} and {@link ats:update/3} call them, and the parts that tables on disk share.
 -module(ats_transactions).
 
--export([run/1, run/4, update/3, done/1, update/5]).
+-export([run/1, run/4, update/3, done/1, update/6]).
 
 %% Number of attempts of an update. Each ends without success only if another process has written
 %% the key meanwhile.
@@ -44,27 +44,27 @@ cause(_Table, Cause) ->
 -spec update(ats:table(), Key, fun((Before) -> After)) -> After
               when Key :: term(), Before :: [tuple()], After :: [tuple()].
 update(Table, Key, Function) ->
-    update(fun() -> {ats_info:item(type, Table), ats_info:item(keypos, Table)} end, Key, Function,
-           fun() -> ats_nif:lookup(Table, Key) end,
+    update(Table, fun() -> {ats_info:item(type, Table), ats_info:item(keypos, Table)} end, Key,
+           Function, fun() -> ats_nif:lookup(Table, Key) end,
            fun(Conditions, Steps) -> run(Table, Conditions, Steps, []) end).
 
 %% @doc Replaces the objects of a key in a table of this type and key position, which is read by
 %% `Lookup' and changed by `Run'.
--spec update(fun(() -> {ats:table_type() | undefined, pos_integer() | undefined}), Key,
+-spec update(ats:table(), fun(() -> {ats:table_type() | undefined, pos_integer() | undefined}), Key,
              fun((Before) -> After), Lookup, Run) -> After
               when Key :: term(), Before :: [tuple()], After :: [tuple()],
                    Lookup :: fun(() -> Before),
                    Run :: fun(([ats:condition()], [ats:step()]) -> {boolean(), [term()]}).
-update(Kind, Key, Function, Lookup, Run) ->
+update(Table, Kind, Key, Function, Lookup, Run) ->
     is_function(Function, 1) orelse error({ats_error, function}),
     {Type, KeyPos} = Kind(),
     %% The look-up names the reason why there is no such table.
     lists:member(Type, [set, ordered_set, undefined]) orelse error({ats_error, table_type}),
-    attempt(Key, Function, Lookup, Run, is_key(Type, Key, KeyPos), ?ATTEMPTS).
+    attempt(Table, Key, Function, Lookup, Run, is_key(Type, Key, KeyPos), ?ATTEMPTS).
 
-attempt(_Key, _Function, _Lookup, _Run, _IsKey, 0) ->
+attempt(_Table, _Key, _Function, _Lookup, _Run, _IsKey, 0) ->
     error({ats_error, contended});
-attempt(Key, Function, Lookup, Run, IsKey, Left) ->
+attempt(Table, Key, Function, Lookup, Run, IsKey, Left) ->
     Before = Lookup(),
     case Function(Before) of
         Before ->
@@ -74,8 +74,9 @@ attempt(Key, Function, Lookup, Run, IsKey, Left) ->
                 {true, _} ->
                     After;
                 {false, _} ->
+                    ok = ats_nif:count_retry(Table),
                     erlang:yield(),
-                    attempt(Key, Function, Lookup, Run, IsKey, Left - 1)
+                    attempt(Table, Key, Function, Lookup, Run, IsKey, Left - 1)
             end
     end.
 

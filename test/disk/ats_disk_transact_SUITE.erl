@@ -407,6 +407,7 @@ bad_updates(Config) ->
     Other = fun([]) -> dats:insert(T, {a, 0}), [{a, 1}];
                ([{a, N}]) -> dats:insert(T, {a, N + 1}), [{a, -1}] end,
     ?assertError(contended, dats:update(T, a, Other)),
+    ?assertMatch(#{retries := 1000}, dats:info(T, stats)),
     Closes = fun(_) -> ok = dats:close(T), [] end,
     ?assertEqual("this table of dats is not open",
                  text(fun() -> dats:update(T, a, Closes) end, 1)).

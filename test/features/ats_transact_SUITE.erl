@@ -497,6 +497,7 @@ bad_updates(_) ->
     Other = fun([]) -> ats:insert(T, {a, 0}), [{a, 1}];
                ([{a, N}]) -> ats:insert(T, {a, N + 1}), [{a, -1}] end,
     ?assertError(contended, ats:update(T, a, Other)),
+    ?assertMatch(#{retries := 1000}, ats:info(T, stats)),
     ats:delete(T),
     ?assertError(badarg, ats:update(T, a, fun(_) -> [] end)),
     ?assertError(badarg, ats:update(none, a, fun(_) -> [] end)).

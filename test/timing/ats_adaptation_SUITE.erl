@@ -25,8 +25,10 @@
 
 -import(ats_test_lib, [parallel/1, until/2]).
 
--define(ITEMS, [base_nodes, contended, depth, joins, route_nodes, splits, uncontended]).
--define(HASH_ITEMS, [buckets, contended, doublings, halvings, lines, locks, uncontended]).
+-define(ITEMS,
+        [base_nodes, contended, depth, joins, retries, route_nodes, splits, uncontended]).
+-define(HASH_ITEMS,
+        [buckets, contended, doublings, halvings, lines, locks, retries, uncontended]).
 -define(HASH_TYPES, [set, bag, duplicate_bag]).
 -define(WHOLE, #{base_nodes := 1, route_nodes := 0, depth := 0}).
 %% Until the last base nodes are joined. It takes a second or two where nothing else is running.

@@ -371,6 +371,8 @@ known_atoms! {
     Contended = "contended",
     /// `uncontended`
     Uncontended = "uncontended",
+    /// `retries`
+    Retries = "retries",
     /// `buckets`
     Buckets = "buckets",
     /// `lines`

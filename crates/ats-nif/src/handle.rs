@@ -29,7 +29,7 @@ use ats::terms::{Ending, HeldReadPoint, Store, Table};
 use ats_disk::Snapshot;
 use ats_sync::Guard;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -190,6 +190,8 @@ pub struct Shared {
     pub named: bool,
     /// The processes that may read and write: a [`Protection`].
     protection: AtomicU8,
+    /// The number of attempts of updates that were in vain.
+    pub retries: AtomicU32,
     /// Options that are only reported.
     pub reported: ReportedOptions,
     /// The policy for queries that read the whole table.
@@ -346,6 +348,7 @@ impl Shared {
             id,
             named: recipe.named,
             protection: AtomicU8::new(recipe.protection as u8),
+            retries: AtomicU32::new(0),
             reported: recipe.reported,
             full_scan: recipe.full_scan,
             name: AtomicU64::new(recipe.name),

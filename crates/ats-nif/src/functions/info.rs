@@ -1,5 +1,6 @@
 //! The description of a table, and its adaptation.
 
+use super::access::find_table;
 use super::snapshot::{find_described, find_ending};
 use crate::atoms::{KnownAtom, boolean};
 use crate::call::{NifResult, NoReply};
@@ -10,6 +11,7 @@ use crate::owner::Heir;
 use crate::vm_term::VmTerm;
 use crate::{nif, process, sys};
 use ats::terms::{Limits, TableType, Ttl};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
@@ -18,6 +20,7 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
         nif!("size", size, 1),
         nif!("memory", memory, 1),
         nif!("stats", stats, 1),
+        nif!("count_retry", count_retry, 1),
         nif!("shape", shape, 1),
     ]
 }
@@ -170,12 +173,25 @@ fn stats<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let contention = [
         (KnownAtom::Contended, contended),
         (KnownAtom::Uncontended, uncontended),
+        (
+            KnownAtom::Retries,
+            shared.retries.load(Ordering::Relaxed).into(),
+        ),
     ];
     let items = shape.into_iter().chain(contention);
     let (keys, values): (Vec<_>, Vec<_>) = items
         .map(|(key, value)| (key.word(), env.uint(value)))
         .unzip();
     Ok(env.map(&keys, &values).expect("the keys are distinct"))
+}
+
+/// `count_retry(Table)`: `ok`, after counting an attempt of an update that was in vain.
+fn count_retry<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
+    let guard = ats_sync::pin();
+    if let Some(shared) = find_table(env, table, &guard)? {
+        shared.retries.fetch_add(1, Ordering::Relaxed);
+    }
+    Ok(KnownAtom::Ok.word())
 }
 
 /// `shape(Table)`: `undefined`, `false` for a table without order, or its route nodes and base

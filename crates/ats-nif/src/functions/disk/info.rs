@@ -11,6 +11,7 @@ use crate::handle::SnapshotView;
 use crate::vm_term::VmTerm;
 use crate::{nif, sys};
 use ats_disk::{Info, Lifetime};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
@@ -80,7 +81,9 @@ fn disk_stats<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let guard = ats_sync::pin();
     let shared = find_table(env, table, &guard)?.ok_or(KnownAtom::Id)?;
     let info = open_table_of(shared)?.info();
-    Ok(map_of(env, &numbers(&info)))
+    let retries = shared.retries.load(Ordering::Relaxed);
+    let all = numbers(&info).into_iter().chain([("retries", retries.into())]);
+    Ok(map_of(env, &all.collect::<Vec<_>>()))
 }
 
 fn numbers(info: &Info) -> [(&'static str, u64); 27] {
