@@ -21,8 +21,7 @@
 -export([first_lookup/1, last_lookup/1, next_lookup/2, prev_lookup/2]).
 -export([update_counter/3, update_counter/4, update_element/3, update_element/4]).
 -export([info/1, size/1, memory/1, stats/1, count_retry/1, shape/1, whereis/1, rename/2, all/0]).
--export([safe_fixtable/2,
-         slot/2, chunk/3]).
+-export([safe_fixtable/2, slot/2, chunk/3]).
 -export([select_start/3, select_more/5, range_start/5, explain/2, clear/1]).
 -export([range_size/3, range_nth/4]).
 -export([take_all_start/1, take_all_more/4, read_unprotected/3, take_first/1, take_last/1]).
@@ -55,8 +54,7 @@
 -nifs([first_lookup/1, last_lookup/1, next_lookup/2, prev_lookup/2]).
 -nifs([update_counter/3, update_counter/4, update_element/3, update_element/4]).
 -nifs([info/1, size/1, memory/1, stats/1, count_retry/1, shape/1, whereis/1, rename/2, all/0]).
--nifs([safe_fixtable/2,
-       slot/2, chunk/3]).
+-nifs([safe_fixtable/2, slot/2, chunk/3]).
 -nifs([select_start/3, select_more/5, range_start/5, explain/2, clear/1]).
 -nifs([range_size/3, range_nth/4]).
 -nifs([take_all_start/1, take_all_more/4, read_unprotected/3, take_first/1, take_last/1]).
