@@ -3,8 +3,7 @@
 //! Readers take no lock. Of several threads that miss the same page one stores it, and none of the
 //! counts is lost.
 
-use ats::terms::{CounterOp, Error, Table, TableType, TermHost, Workspace};
-use ats_term::Term;
+use ats::terms::{CounterOp, Error, Table, TableType, Term, TermHost, Workspace};
 use std::thread;
 
 const THREADS: usize = 4;

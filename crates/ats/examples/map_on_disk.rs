@@ -2,8 +2,8 @@
 //!
 //! Run it with `cargo run --example map_on_disk`.
 
+use ats::disk::{Durability, Error, Options};
 use ats::{DiskBatch, DiskMap};
-use ats_disk::{Durability, Error, Options};
 
 type Accounts = DiskMap<(String, u32), i64>;
 

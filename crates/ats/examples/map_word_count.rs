@@ -4,7 +4,7 @@
 //! Run it with `cargo run --example map_word_count`.
 
 use ats::DiskMap;
-use ats_disk::{Error, Options};
+use ats::disk::{Error, Options};
 use std::thread;
 
 const TEXT: &str = "the cat and the hat and the cat that had the hat";

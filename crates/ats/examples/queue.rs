@@ -2,8 +2,7 @@
 //!
 //! Jobs of the same priority are taken in the order in which they came, and each by one thread.
 
-use ats::terms::{End, Error, Table, TableType, TermHost, Workspace};
-use ats_term::Term;
+use ats::terms::{End, Error, Table, TableType, Term, TermHost, Workspace};
 use std::thread;
 
 const THREADS: usize = 3;

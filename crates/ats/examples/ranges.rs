@@ -3,8 +3,7 @@
 //! Keys that begin with the same elements are neighbours, so a station is a range, and so is a
 //! sequence of its days. Reading a range takes O(log n) and the time for its objects.
 
-use ats::terms::{Direction, Error, KeyRange, Table, TableType, TermHost, Workspace};
-use ats_term::Term;
+use ats::terms::{Direction, Error, KeyRange, Table, TableType, Term, TermHost, Workspace};
 use std::ops::ControlFlow;
 
 /// The bytes by which a table knows a key. They are in the order of the keys.

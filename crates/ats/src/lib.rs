@@ -140,6 +140,9 @@ mod idle_joiner;
 mod map;
 pub mod terms;
 
+#[cfg(feature = "disk")]
+pub use ats_disk as disk;
+
 #[cfg(feature = "derive")]
 pub use ats_derive::{Key, Value};
 #[doc(hidden)]
@@ -164,3 +167,8 @@ pub use terms::TimeLeft;
 #[doc = include_str!("../../../README.md")]
 #[cfg(doctest)]
 struct FrontPage;
+
+/// The examples of the page for programs in Rust.
+#[doc = include_str!("../../../docs/use/rust.md")]
+#[cfg(doctest)]
+struct RustPage;

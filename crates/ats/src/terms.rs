@@ -3,11 +3,10 @@
 //! A [`Table`] holds *objects*, tuples that have their key at a fixed position. The
 //! [types](TableType) differ in the equality of keys and in the number of objects that a key can
 //! have. Terms come from and go to a *host* ([`ats_term::image::Host`]): the Erlang VM, or
-//! [`Term`](ats_term::Term)s of a Rust program.
+//! [`Term`](ats::terms::Term)s of a Rust program.
 //!
 //! ```
-//! use ats::terms::{Table, TableType, TermHost, Workspace};
-//! use ats_term::Term;
+//! use ats::terms::{Table, TableType, Term, TermHost, Workspace};
 //!
 //! let table = Table::<TermHost>::new(TableType::OrderedSet, 1);
 //! let mut work = Workspace::new();
@@ -182,7 +181,7 @@ pub use ats_store::{
 };
 pub use ats_sync::{Guard, pin};
 pub use ats_term::image::TermHost;
-pub use ats_term::{Integer, Zeros};
+pub use ats_term::{Integer, Term, Zeros};
 pub use description::{Description, NoDescription};
 pub use drained::DrainedTable;
 pub use error::Error;

@@ -49,7 +49,7 @@ pub use transaction::DiskTransaction;
 /// }
 /// # drop(prices);
 /// # std::fs::remove_dir_all(&folder).ok();
-/// # Ok::<(), ats_disk::Error>(())
+/// # Ok::<(), ats::disk::Error>(())
 /// ```
 ///
 /// # Durability
@@ -200,7 +200,7 @@ impl<K: Key, V: Value> DiskMap<K, V> {
     ///
     /// ```
     /// # use ats::DiskMap;
-    /// # use ats_disk::Options;
+    /// # use ats::disk::Options;
     /// # let folder = std::env::temp_dir().join(format!("ats-merge-map-{}", std::process::id()));
     /// let words: DiskMap<String, u64> =
     ///     DiskMap::open_merging(&folder, Options::new(), "sum", 1, |a, b| a + b)?;
@@ -210,7 +210,7 @@ impl<K: Key, V: Value> DiskMap<K, V> {
     /// assert_eq!(words.get("the")?, Some(2));
     /// # drop(words);
     /// # std::fs::remove_dir_all(&folder).ok();
-    /// # Ok::<(), ats_disk::Error>(())
+    /// # Ok::<(), ats::disk::Error>(())
     /// ```
     ///
     /// # Errors
@@ -236,7 +236,7 @@ impl<K: Key, V: Value> DiskMap<K, V> {
     /// assert_eq!(map.len()?, 1);
     /// # drop(map);
     /// # std::fs::remove_dir_all(&folder).ok();
-    /// # Ok::<(), ats_disk::Error>(())
+    /// # Ok::<(), ats::disk::Error>(())
     /// ```
     ///
     /// # Errors

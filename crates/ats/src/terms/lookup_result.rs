@@ -21,7 +21,7 @@ use std::ops::ControlFlow;
 ///
 /// ```
 /// # use ats::terms::{Table, TableType, TermHost, UnpackBuffer, Workspace};
-/// # use ats_term::Term;
+/// # use ats::terms::Term;
 /// # let table = Table::<TermHost>::new(TableType::Bag, 1);
 /// # let mut work = Workspace::new();
 /// for price in [40, 45] {

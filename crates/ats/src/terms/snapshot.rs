@@ -24,8 +24,7 @@ use std::sync::Arc;
 /// The protocol, and its sources, are those of [`ats_mem::read_points`].
 ///
 /// ```
-/// use ats::terms::{Error, Table, TableType, TermHost, Workspace};
-/// use ats_term::Term;
+/// use ats::terms::{Error, Table, TableType, Term, TermHost, Workspace};
 ///
 /// let table = Table::<TermHost>::new(TableType::OrderedSet, 1);
 /// let mut work = Workspace::new();

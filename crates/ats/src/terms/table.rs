@@ -36,8 +36,7 @@ pub use table_type::TableType;
 /// other thread.
 ///
 /// ```
-/// use ats::terms::{Error, Table, TableType, TermHost, Workspace};
-/// use ats_term::Term;
+/// use ats::terms::{Error, Table, TableType, Term, TermHost, Workspace};
 ///
 /// let table = Table::<TermHost>::new(TableType::Set, 1);
 /// std::thread::scope(|scope| {
@@ -113,8 +112,7 @@ impl<H: Host> Table<H> {
     /// objects of a key have one deadline; such a store must not have [`Bags`](ats_store::Bags).
     ///
     /// ```
-    /// use ats::terms::{BTreeStore, Table, TableType, TermCodec, TermHost, Workspace, Zeros};
-    /// use ats_term::Term;
+    /// use ats::terms::{BTreeStore, Table, TableType, Term, TermCodec, TermHost, Workspace, Zeros};
     /// use std::sync::Arc;
     ///
     /// let zeros = Zeros::Distinct;
@@ -200,7 +198,7 @@ impl<H: Host> Table<H> {
     ///
     /// ```
     /// # use ats::terms::{Table, TableType, TermHost, Ttl, Workspace};
-    /// # use ats_term::Term;
+    /// # use ats::terms::Term;
     /// # use std::time::Duration;
     /// let table = Table::<TermHost>::new(TableType::Set, 1);
     /// let table = table.expiring(Ttl::Written(Duration::from_millis(20)))?;
@@ -233,7 +231,7 @@ impl<H: Host> Table<H> {
     ///
     /// ```
     /// # use ats::terms::{Limits, Table, TableType, TermHost, Workspace};
-    /// # use ats_term::Term;
+    /// # use ats::terms::Term;
     /// let limits = Limits { objects: Some(100), ..Limits::default() };
     /// let table = Table::<TermHost>::new(TableType::Set, 1).limited(limits)?;
     /// # let mut work = Workspace::new();
@@ -480,7 +478,7 @@ impl<H: Host> Table<H> {
     ///
     /// ```
     /// # use ats::terms::{Table, TableType, TermHost, Workspace};
-    /// # use ats_term::Term;
+    /// # use ats::terms::Term;
     /// # let table = Table::<TermHost>::new(TableType::Set, 1);
     /// # let mut work = Workspace::new();
     /// assert_eq!(table.len()?, 0);
@@ -523,7 +521,7 @@ impl<H: Host> Table<H> {
     ///
     /// ```
     /// # use ats::terms::{Table, TableType, TermHost, Workspace};
-    /// # use ats_term::Term;
+    /// # use ats::terms::Term;
     /// # let table = Table::<TermHost>::new(TableType::Set, 1);
     /// # let mut work = Workspace::new();
     /// for key in 0..9 {
@@ -567,7 +565,7 @@ impl<H: Host> Table<H> {
     ///
     /// ```
     /// # use ats::terms::{Table, TableType, TermHost, Workspace};
-    /// # use ats_term::Term;
+    /// # use ats::terms::Term;
     /// # let table = Table::<TermHost>::new(TableType::Set, 1);
     /// # let mut work = Workspace::new();
     /// table.insert(&Term::from(("pear", 40)), &mut work)?;

@@ -15,8 +15,7 @@ use ats_term::image::{Host, HostTerm, ImageBuilder, Packer};
 /// about 64 KiB: an operation releases objects that it has built and not stored before it returns.
 ///
 /// ```
-/// use ats::terms::{Error, Table, TableType, TermHost, Workspace};
-/// use ats_term::Term;
+/// use ats::terms::{Error, Table, TableType, Term, TermHost, Workspace};
 ///
 /// let table = Table::<TermHost>::new(TableType::Set, 1);
 /// let mut work = Workspace::new();

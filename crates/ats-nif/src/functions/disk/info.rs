@@ -82,7 +82,9 @@ fn disk_stats<'e>(env: Env<'e>, [table]: [VmTerm<'e>; 1]) -> NifResult<'e> {
     let shared = find_table(env, table, &guard)?.ok_or(KnownAtom::Id)?;
     let info = open_table_of(shared)?.info();
     let retries = shared.retries.load(Ordering::Relaxed);
-    let all = numbers(&info).into_iter().chain([("retries", retries.into())]);
+    let all = numbers(&info)
+        .into_iter()
+        .chain([("retries", retries.into())]);
     Ok(map_of(env, &all.collect::<Vec<_>>()))
 }
 

@@ -106,7 +106,7 @@ impl<K: Key, V: Value> DiskSnapshot<K, V> {
     /// assert_eq!(before.nth(100)?, None);
     /// # drop((map, before));
     /// # std::fs::remove_dir_all(&folder).ok();
-    /// # Ok::<(), ats_disk::Error>(())
+    /// # Ok::<(), ats::disk::Error>(())
     /// ```
     ///
     /// # Errors

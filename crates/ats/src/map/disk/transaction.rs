@@ -57,7 +57,7 @@ impl<K: Key, V: Value> DiskTransaction<K, V> {
     ///
     /// # Errors
     /// The errors of [`DiskMap::get`]; [`Error::Expired`] if the function has not read for longer
-    /// than [`Options::snapshot_age`](ats_disk::Options::snapshot_age).
+    /// than [`Options::snapshot_age`](ats::disk::Options::snapshot_age).
     pub fn get(&mut self, key: impl AsKey<K>) -> Result<Option<V>, Error> {
         let key = key::bytes_of(&key);
         let key = key.as_slice();
@@ -157,14 +157,14 @@ impl<K: Key, V: Value> DiskMap<K, V> {
     ///     let other = view.get("bob")?.unwrap_or(0);
     ///     view.put("ann", amount - 30)?;
     ///     view.put("bob", other + 30)?;
-    ///     Ok::<_, ats_disk::Error>(true)
+    ///     Ok::<_, ats::disk::Error>(true)
     /// })?;
     /// assert!(moved);
     /// assert_eq!(accounts.get("ann")?, Some(70));
     /// assert_eq!(accounts.get("bob")?, Some(30));
     /// # drop(accounts);
     /// # std::fs::remove_dir_all(&folder).ok();
-    /// # Ok::<(), ats_disk::Error>(())
+    /// # Ok::<(), ats::disk::Error>(())
     /// ```
     ///
     /// # Errors

@@ -20,7 +20,7 @@ impl<H: Host> Table<H> {
     ///
     /// ```
     /// # use ats::terms::{Table, TableType, TermHost, Workspace};
-    /// # use ats_term::Term;
+    /// # use ats::terms::Term;
     /// # let table = Table::<TermHost>::new(TableType::Set, 1);
     /// # let mut work = Workspace::new();
     /// table.insert(&Term::from(("pear", 40, "green")), &mut work)?;

@@ -17,7 +17,7 @@ type Few<T> = SmallVec<[T; 4]>;
 ///
 /// ```
 /// # use ats::terms::{CounterOp, Table, TableType, TermHost, Workspace};
-/// # use ats_term::Term;
+/// # use ats::terms::Term;
 /// # let table = Table::<TermHost>::new(TableType::Set, 1);
 /// # let mut work = Workspace::new();
 /// // Goes round: 0, 1, 2, 0 ...
@@ -105,7 +105,7 @@ impl<H: Host> Table<H> {
     ///
     /// ```
     /// # use ats::terms::{CounterOp, Table, TableType, TermHost, Workspace};
-    /// # use ats_term::Term;
+    /// # use ats::terms::Term;
     /// # let table = Table::<TermHost>::new(TableType::Set, 1);
     /// # let mut work = Workspace::new();
     /// let one_more = CounterOp { position: 2, increment: 1.into(), wrap: None };
@@ -173,7 +173,7 @@ impl<H: Host> Table<H> {
     ///
     /// ```
     /// # use ats::terms::{CounterOp, Table, TableType, TermHost, Workspace};
-    /// # use ats_term::Term;
+    /// # use ats::terms::Term;
     /// # let table = Table::<TermHost>::new(TableType::Set, 1);
     /// # let mut work = Workspace::new();
     /// table.insert(&Term::from(("pears", 0, 100)), &mut work)?; // sold, in stock

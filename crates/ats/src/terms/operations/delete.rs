@@ -24,7 +24,7 @@ impl<H: Host> Table<H> {
     ///
     /// ```
     /// # use ats::terms::{Table, TableType, TermHost, Workspace};
-    /// # use ats_term::Term;
+    /// # use ats::terms::Term;
     /// # let table = Table::<TermHost>::new(TableType::Set, 1);
     /// # let mut work = Workspace::new();
     /// table.insert(&Term::from(("pear", 40)), &mut work)?;
@@ -60,7 +60,7 @@ impl<H: Host> Table<H> {
     ///
     /// ```
     /// # use ats::terms::{Table, TableType, TermHost, Workspace};
-    /// # use ats_term::Term;
+    /// # use ats::terms::Term;
     /// # let table = Table::<TermHost>::new(TableType::Set, 1);
     /// # let mut work = Workspace::new();
     /// table.insert(&Term::from(("pear", 40)), &mut work)?;
@@ -130,7 +130,7 @@ impl<H: Host> Table<H> {
     ///
     /// ```
     /// # use ats::terms::{End, Table, TableType, TermHost, Workspace};
-    /// # use ats_term::Term;
+    /// # use ats::terms::Term;
     /// # let table = Table::<TermHost>::new(TableType::OrderedBag, 1);
     /// # let mut work = Workspace::new();
     /// for (priority, job) in [(2, "write"), (1, "wake up"), (2, "test")] {
@@ -195,7 +195,7 @@ impl<H: Host> Table<H> {
     ///
     /// ```
     /// # use ats::terms::{Table, TableType, TermHost, Workspace};
-    /// # use ats_term::Term;
+    /// # use ats::terms::Term;
     /// # let table = Table::<TermHost>::new(TableType::Bag, 1);
     /// # let mut work = Workspace::new();
     /// let prices = [("pear", 40), ("pear", 45)].map(Term::from);

@@ -44,7 +44,7 @@ impl<H: Host> Table<H> {
     ///
     /// ```
     /// # use ats::terms::{Table, TableType, TermHost, Workspace};
-    /// # use ats_term::Term;
+    /// # use ats::terms::Term;
     /// # let table = Table::<TermHost>::new(TableType::Set, 1);
     /// # let mut work = Workspace::new();
     /// table.insert(&Term::from(("pear", 40)), &mut work)?;
@@ -71,7 +71,7 @@ impl<H: Host> Table<H> {
     ///
     /// ```
     /// # use ats::terms::{Table, TableType, TermHost, Workspace};
-    /// # use ats_term::Term;
+    /// # use ats::terms::Term;
     /// # let table = Table::<TermHost>::new(TableType::Set, 1);
     /// # let mut work = Workspace::new();
     /// assert!(table.insert_new(&Term::from(("pear", 40)), &mut work)?);
@@ -92,7 +92,7 @@ impl<H: Host> Table<H> {
     ///
     /// ```
     /// # use ats::terms::{ExistingKey, Lifetime, Table, TableType, TermHost, Ttl, Workspace};
-    /// # use ats_term::Term;
+    /// # use ats::terms::Term;
     /// # use std::time::Duration;
     /// let table = Table::<TermHost>::new(TableType::Set, 1).expiring(Ttl::Never)?;
     /// # let mut work = Workspace::new();

@@ -52,7 +52,7 @@ impl<H: Host> Table<H> {
     ///
     /// ```
     /// # use ats::terms::{Lifetime, Table, TableType, TermHost, TimeLeft, Ttl, Workspace};
-    /// # use ats_term::Term;
+    /// # use ats::terms::Term;
     /// # use std::time::Duration;
     /// let table = Table::<TermHost>::new(TableType::Set, 1).expiring(Ttl::Never)?;
     /// # let mut work = Workspace::new();

@@ -78,7 +78,7 @@ impl<H: Host> Table<H> {
     ///
     /// ```
     /// # use ats::terms::{Locking, Merge, Merging, Table, TableType, TermHost, Workspace};
-    /// # use ats_term::Term;
+    /// # use ats::terms::Term;
     /// # let table = Table::<TermHost>::new(TableType::Set, 1);
     /// # let mut work = Workspace::new();
     /// let maximum = Merge::from_term(&Term::atom("max").expect("a short text"))

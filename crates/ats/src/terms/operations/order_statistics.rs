@@ -144,7 +144,7 @@ impl<H: Host> Table<H> {
     ///
     /// ```
     /// # use ats::terms::{KeyRange, Table, TableType, TermHost, Workspace};
-    /// # use ats_term::Term;
+    /// # use ats::terms::Term;
     /// # let table = Table::<TermHost>::new(TableType::OrderedSet, 1);
     /// # let mut work = Workspace::new();
     /// for key in 1..=9 {
@@ -185,7 +185,7 @@ impl<H: Host> Table<H> {
     ///
     /// ```
     /// # use ats::terms::{Direction, KeyRange, Table, TableType, TermHost, Workspace};
-    /// # use ats_term::Term;
+    /// # use ats::terms::Term;
     /// # let table = Table::<TermHost>::new(TableType::OrderedSet, 1);
     /// # let mut work = Workspace::new();
     /// for key in 1..=9 {

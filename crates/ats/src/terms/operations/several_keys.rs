@@ -24,7 +24,7 @@ impl<H: Host> Table<H> {
     ///
     /// ```
     /// # use ats::terms::{Table, TableType, TermHost, Workspace};
-    /// # use ats_term::Term;
+    /// # use ats::terms::Term;
     /// # use std::ops::ControlFlow;
     /// # let table = Table::<TermHost>::new(TableType::Set, 1);
     /// # let mut work = Workspace::new();

@@ -37,7 +37,7 @@ impl<H: Host> Table<H> {
     ///
     /// ```
     /// use ats::terms::{Condition, CounterOp, Step, StepResult, Table, TableType, TermHost, Workspace};
-    /// use ats_term::Term;
+    /// use ats::terms::Term;
     ///
     /// let table = Table::<TermHost>::new(TableType::Set, 1);
     /// let mut work = Workspace::new();
@@ -108,7 +108,7 @@ impl<H: Host> Table<H> {
     /// ```
     /// use ats::terms::{Condition, Step, StepResult, Table, TablePart, TableType, TermHost};
     /// use ats::terms::Workspace;
-    /// use ats_term::Term;
+    /// use ats::terms::Term;
     ///
     /// let waiting = Table::<TermHost>::new(TableType::OrderedSet, 1);
     /// let done = Table::<TermHost>::new(TableType::Set, 1);

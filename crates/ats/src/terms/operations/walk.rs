@@ -50,7 +50,7 @@ impl<H: Host> Table<H> {
     ///
     /// ```
     /// # use ats::terms::{Table, TableType, TermHost, Workspace};
-    /// # use ats_term::Term;
+    /// # use ats::terms::Term;
     /// # let table = Table::<TermHost>::new(TableType::OrderedSet, 1);
     /// # let mut work = Workspace::new();
     /// for key in [1, 3, 5] {
@@ -137,7 +137,7 @@ impl<H: Host> Table<H> {
     ///
     /// ```
     /// # use ats::terms::{Table, TableType, TermHost, Workspace};
-    /// # use ats_term::Term;
+    /// # use ats::terms::Term;
     /// # let table = Table::<TermHost>::new(TableType::OrderedSet, 1);
     /// # let mut work = Workspace::new();
     /// for key in [1, 3, 5] {
