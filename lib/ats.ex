@@ -10,6 +10,7 @@ defmodule ATS.Table do
 
       table = ATS.Table.new(:prices, [:ordered_set])
       :ats.insert(table.id, [{:apple, 30}, {:pear, 40}])
+      ATS.Table.get(table, :apple)                        #=> 30
       Enum.count(table)                                   #=> 2
       table |> ATS.Table.range(:b, :z) |> Enum.to_list()  #=> [{:pear, 40}]
 
@@ -74,6 +75,79 @@ defmodule ATS.Table do
   rescue
     error in ArgumentError -> {:stop, {error, __STACKTRACE__}}
   end
+
+  @doc """
+  Returns the value of a key in a table of pairs `{key, value}`, or the default if the key is
+  missing. In a bag it returns the list of the values.
+
+      table = ATS.Table.new(:prices)
+      :ok = ATS.Table.put(table, :apple, 30)
+      ATS.Table.get(table, :apple)      #=> 30
+      ATS.Table.get(table, :pear, 0)    #=> 0
+
+  This function and those for pairs below take a table or its name.
+  """
+  @spec get(t() | :ats.table(), term(), term()) :: term()
+  def get(table, key, default \\ nil), do: :ats.lookup_element(id(table), key, 2, default)
+
+  @doc "Returns `{:ok, value}` for a key in a table of pairs, or `:error` if the key is missing."
+  @spec fetch(t() | :ats.table(), term()) :: {:ok, term()} | :error
+  def fetch(table, key) do
+    missing = make_ref()
+
+    case get(table, key, missing) do
+      ^missing -> :error
+      value -> {:ok, value}
+    end
+  end
+
+  @doc "Returns `true` if a key is in the table."
+  @spec has_key?(t() | :ats.table(), term()) :: boolean()
+  def has_key?(table, key), do: :ats.member(id(table), key)
+
+  @doc "Inserts the pair of a key and a value, in place of the pair of the key unless in a bag."
+  @spec put(t() | :ats.table(), term(), term()) :: :ok
+  def put(table, key, value) do
+    true = :ats.insert(id(table), {key, value})
+    :ok
+  end
+
+  @doc """
+  Replaces the value of a key in a table of pairs by the result of a function, or inserts the
+  default if the key is missing. Returns the new value.
+
+  The function runs in the calling process, and again if another process has written the key
+  meanwhile, see `:ats.update/3`. The table is a set.
+
+      table = ATS.Table.new(:visits)
+      ATS.Table.update(table, :home, 1, &(&1 + 1))   #=> 1
+      ATS.Table.update(table, :home, 1, &(&1 + 1))   #=> 2
+  """
+  @spec update(t() | :ats.table(), term(), term(), (term() -> term())) :: term()
+  def update(table, key, default, fun) do
+    change = fn
+      [] -> [{key, default}]
+      [{same, value}] -> [{same, fun.(value)}]
+    end
+
+    [{_, value}] = :ats.update(id(table), key, change)
+    value
+  end
+
+  @doc "Removes the objects of a key."
+  @spec delete(t() | :ats.table(), term()) :: :ok
+  def delete(table, key) do
+    true = :ats.delete(id(table), key)
+    :ok
+  end
+
+  @doc "Returns the number of objects. `Enum.count/1` takes no name."
+  @spec count(t() | :ats.table()) :: non_neg_integer()
+  def count(table), do: Enum.count(%__MODULE__{id: id(table)})
+
+  @doc "Streams all objects, as of the moment at which the first are read."
+  @spec stream(t() | :ats.table()) :: Enumerable.t()
+  def stream(table), do: select(table, [{:_, [], [:"$_"]}])
 
   @doc "Streams the results of a match specification, see `ATS.Query`."
   @spec select(t() | :ats.table(), :ats.match_spec()) :: Enumerable.t()

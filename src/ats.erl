@@ -52,6 +52,7 @@
 -export([rank/2, nth/2, range_nth/4, range_nth/5]).
 %% Snapshots
 -export([snapshot/1, snapshot/2, release/1, diff/2, diff/4, checkpoint/2]).
+%% Programs and tables that follow a table
 -export([follow/1, follow/2, follow_more/2, unfollow/1]).
 -export([view/2, view/3]).
 %% Files and Dets tables

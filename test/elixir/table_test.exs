@@ -22,6 +22,55 @@ defmodule ATS.TableTest do
     end
   end
 
+  test "pairs are read and written by a table and by its name" do
+    for type <- @types do
+      table = Table.new(:"pairs_of_#{type}", [type, :named_table])
+      one = if type in [:set, :ordered_set], do: & &1, else: &[&1]
+
+      for table <- [table, :"pairs_of_#{type}"] do
+        assert Table.get(table, :a) == nil
+        assert Table.get(table, :a, 0) == 0
+        assert Table.fetch(table, :a) == :error
+        refute Table.has_key?(table, :a)
+        assert Table.put(table, :a, nil) == :ok
+        assert Table.get(table, :a, 0) == one.(nil)
+        assert Table.fetch(table, :a) == {:ok, one.(nil)}
+        assert Table.has_key?(table, :a)
+        assert Table.put(table, 1, 2) == :ok
+        assert Table.count(table) == 2
+        assert table |> Table.stream() |> Enum.sort() == [{1, 2}, {:a, nil}]
+        assert Table.delete(table, 1) == :ok
+        assert Table.delete(table, :a) == :ok
+        assert Table.delete(table, :a) == :ok
+        assert Table.count(table) == 0
+      end
+    end
+
+    assert_raise ArgumentError, fn -> Table.count(:no_such_table) end
+    assert_raise ArgumentError, fn -> Table.get(:no_such_table, 1) end
+  end
+
+  test "a value is updated by a function" do
+    for type <- [:set, :ordered_set] do
+      table = Table.new(:t, [type, :public])
+      assert Table.update(table, :a, 1, &(&1 + 1)) == 1
+      assert Table.update(table, :a, 1, &(&1 + 1)) == 2
+      assert catch_throw(Table.update(table, :a, 1, &throw/1)) == 2
+      add = fn _ -> for _ <- 1..100, do: Table.update(table, :sum, 1, &(&1 + 1)) end
+      1..4 |> Enum.map(&Task.async(fn -> add.(&1) end)) |> Task.await_many()
+      assert Table.get(table, :sum) == 400
+    end
+
+    # The key of an ordered set that is there stays.
+    table = Table.new(:t, [:ordered_set])
+    Table.put(table, 1, :a)
+    assert Table.update(table, 1.0, nil, fn :a -> :b end) == :b
+    assert Enum.to_list(table) == [{1, :b}]
+
+    bag = Table.new(:t, [:bag])
+    assert_raise ArgumentError, fn -> Table.update(bag, :a, 1, & &1) end
+  end
+
   test "objects under the same key are counted" do
     table = Table.new(:t, [:bag])
     :ats.insert(table.id, [{:a, 1}, {:a, 2}])
