@@ -95,9 +95,10 @@ pub(crate) enum DiskCommand {
     },
     /// Print the records, in the order of their keys
     ///
-    /// A line has the key, a tab and the value. Where operands cannot be merged without the program
-    /// that the store belongs to, they follow, each behind a tab and a plus sign, from the oldest
-    /// to the newest. If the store is damaged, its readable records are printed.
+    /// A line has the key, a tab and the value, or an object of a table. Where operands cannot be
+    /// merged without the program that the store belongs to, they follow, each behind a tab and a
+    /// plus sign, from the oldest to the newest. If the store is damaged, its readable records are
+    /// printed.
     #[command(after_help = EXIT_CODES)]
     Dump {
         /// The directory of the store
@@ -259,6 +260,8 @@ pub(crate) enum Format {
     Escaped,
     /// Two hexadecimal digits for each byte
     Hex,
+    /// Objects of a table of `dats`, each a line that Erlang's file:consult/1 reads
+    Term,
 }
 
 /// Returns the name and the version of a merge operator.

@@ -1,7 +1,4 @@
 //! Keys and values as text.
-//!
-//! The engine knows bytes only. A table of Erlang terms will say so in the metadata of its store;
-//! its keys and values can then be shown as terms by one more [`Format`].
 
 use crate::arguments::Format;
 use std::fmt::Write;
@@ -23,7 +20,8 @@ fn hex(bytes: &[u8]) -> String {
 /// Returns the bytes as a format shows them.
 pub(crate) fn format_bytes(bytes: &[u8], format: Format) -> String {
     match format {
-        Format::Escaped => escape(bytes),
+        // Bytes that are not those of objects.
+        Format::Escaped | Format::Term => escape(bytes),
         Format::Hex => hex(bytes),
     }
 }

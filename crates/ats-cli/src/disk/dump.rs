@@ -6,8 +6,9 @@ use crate::outcome::{Failure, Outcome, failure_in};
 use crate::output::print_faults;
 use crate::progress::Bar;
 use crate::text::format_bytes;
-use ats_disk::Lifetime;
+use ats::terms::{Term, salvage};
 use ats_disk::offline::{Salvage, SalvagedRecord};
+use ats_disk::{Lifetime, one_of_several};
 use serde_json::{Map, json};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -68,12 +69,42 @@ fn take_deadline(record: &mut SalvagedRecord) -> Option<u128> {
     }
 }
 
+/// Returns the objects of a record of a table. `None` if the record is that of another store.
+fn objects_of(record: &SalvagedRecord) -> Option<Vec<Term>> {
+    let values = record.value.iter().chain(&record.operands);
+    let objects = values.map(|value| match one_of_several(&record.key, value) {
+        Some((_, object)) => Some(vec![salvage::object_alone(object)?]),
+        None => salvage::objects_of(value),
+    });
+    let objects: Option<Vec<Vec<Term>>> = objects.collect();
+    Some(objects?.concat())
+}
+
+/// Prints the objects of a record, each in a line. Those of a record of a table that merges values
+/// follow each other, from the oldest to the newest.
+fn print_objects(out: &mut dyn Write, objects: &[Term], deadline: Option<u128>) -> io::Result<()> {
+    for object in objects {
+        write!(out, "{object}.")?;
+        if let Some(deadline) = deadline {
+            write!(out, " % until {deadline}")?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
 fn print(
     out: &mut dyn Write,
     record: &SalvagedRecord,
     deadline: Option<u128>,
     format: Format,
 ) -> io::Result<()> {
+    if format == Format::Term {
+        if let Some(objects) = objects_of(record) {
+            return print_objects(out, &objects, deadline);
+        }
+        write!(out, "% ")?;
+    }
     write!(out, "{}", format_bytes(&record.key, format))?;
     if let Some(value) = &record.value {
         write!(out, "\t{}", format_bytes(value, format))?;
@@ -94,6 +125,17 @@ fn print_json(
     format: Format,
 ) -> io::Result<()> {
     let mut object = Map::new();
+    if format == Format::Term
+        && let Some(objects) = objects_of(record)
+    {
+        let objects: Vec<_> = objects.iter().map(Term::to_string).collect();
+        object.insert("objects".into(), json!(objects));
+        if let Some(deadline) = deadline {
+            object.insert("deadline".into(), json!(deadline));
+        }
+        serde_json::to_writer(&mut *out, &object)?;
+        return writeln!(out);
+    }
     object.insert("key".into(), json!(format_bytes(&record.key, format)));
     let value = record
         .value

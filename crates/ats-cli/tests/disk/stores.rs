@@ -91,6 +91,10 @@ fn a_sound_store_is_shown() {
     assert_eq!(lines[0], format!("k\\x00\t{}\t+more", "\\x00".repeat(8)));
     assert_eq!(lines[1], format!("k\\x01\t{}", "\\x01".repeat(8)));
     assert_eq!(lines[100], "last\t\\tvalue\\n");
+    let terms = ats(&["disk", "dump", "--format", "term"], &[&path]);
+    assert_eq!(code(&terms), 0);
+    let commented: Vec<_> = lines.iter().map(|line| format!("% {line}")).collect();
+    assert!(text(&terms.stdout).lines().eq(commented));
     let dump = ats(
         &["disk", "dump", "--format", "hex", "--limit", "1", "--json"],
         &[&path],

@@ -129,6 +129,40 @@ fn a_table_is_shown() {
     assert!(contents(&path) == before);
 }
 
+#[test]
+fn objects_are_printed_as_terms() {
+    let directory = Directory::new();
+    for (number, table_type) in ALL_TYPES.into_iter().enumerate() {
+        for lifetime in [None, Some(Lifetime::Forever)] {
+            let path = directory.path(&format!("{number}-{}", lifetime.is_some()));
+            make(
+                &path,
+                &Description {
+                    lifetime,
+                    ..description(table_type, 2, "")
+                },
+            );
+            let dump = ats(&["disk", "dump", "--format", "term"], &[&path]);
+            assert_eq!(code(&dump), 0);
+            let shown = text(&dump.stdout);
+            let mut lines: Vec<_> = shown.lines().collect();
+            lines.sort_unstable();
+            let times = if table_type.is_bag() && !table_type.is_distinct_bag() {
+                2
+            } else {
+                1
+            };
+            let object = |number| format!("{{<<\"other\">>,{number},7}}.");
+            let mut expected: Vec<_> = (0..RECORDS).flat_map(|n| vec![object(n); times]).collect();
+            expected.sort_unstable();
+            assert!(lines == expected, "{table_type:?}: {:?}", lines.first());
+        }
+    }
+    let one = ["disk", "dump", "--format", "term", "--json", "--limit", "1"];
+    let record = json(&ats(&one, &[&directory.path("1-false")]));
+    assert_eq!(record["objects"][0], "{<<\"other\">>,0,7}");
+}
+
 /// Missing, empty, spoilt, or that of another table.
 #[test]
 fn a_bad_description_is_a_fault() {

@@ -82,6 +82,21 @@ fn operator_of_merge(description: &Description) -> Option<(String, u32)> {
     Some((merge.name().to_owned(), merge.version()))
 }
 
+/// Returns the objects of a value of a table, or of an operand of one. `None` if the bytes are not
+/// those of objects.
+#[must_use]
+pub fn objects_of(value: &[u8]) -> Option<Vec<Term>> {
+    let objects = objects(value)?.into_iter();
+    Some(objects.map(|(_, object)| object).collect())
+}
+
+/// Returns the object of a record that holds one of several objects of its key. `None` if the bytes
+/// are not those of an object.
+#[must_use]
+pub fn object_alone(bytes: &[u8]) -> Option<Term> {
+    object_of(bytes)
+}
+
 /// The tables that can contain all records that were examined.
 ///
 /// Each record has its key twice: in the key bytes of the store, and in its objects. After one
