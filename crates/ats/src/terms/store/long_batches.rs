@@ -1,6 +1,5 @@
 //! The batches that run beyond one guard. A thread can wait for the end of the running ones.
 
-use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -17,7 +16,8 @@ pub(super) struct LongBatches(OnceLock<Box<Mutex<Numbers>>>);
 struct Numbers {
     /// The number of the next batch.
     next: u64,
-    running: BTreeSet<u64>,
+    /// The numbers of the running batches, ascending. There are about as many as threads.
+    running: Vec<u64>,
     /// The number of running batches that also change other stores.
     spanning: usize,
     /// `true` if no batch may begin any more.
@@ -48,7 +48,7 @@ impl LongBatches {
         }
         let number = numbers.next;
         numbers.next += 1;
-        numbers.running.insert(number);
+        numbers.running.push(number);
         numbers.spanning += usize::from(spans);
         Some(number)
     }
@@ -56,7 +56,7 @@ impl LongBatches {
     /// Ends the batch with this number, begun with the same `spans`.
     pub(super) fn end(&self, number: u64, spans: bool) {
         let mut numbers = self.lock();
-        numbers.running.remove(&number);
+        numbers.running.retain(|running| *running != number);
         numbers.spanning -= usize::from(spans);
     }
 
