@@ -1,4 +1,5 @@
-%% @doc A collector for the library `prometheus': numbers of tables, taken when they are asked for.
+%% @doc Numbers of tables for Prometheus, taken when they are asked for: a collector for the library
+%% `prometheus', and for programs without it {@link text/0}.
 %%
 %% ```
 %% ok = ats_prometheus:register().
@@ -22,7 +23,11 @@
 %% </dl>
 -module(ats_prometheus).
 
--export([register/0, collect_mf/2, deregister_cleanup/1]).
+-export([register/0, text/0, collect_mf/2, deregister_cleanup/1]).
+
+%% A series of numbers with its name, help and type, each number with its labels.
+-type family() :: {Name :: iolist(), Help :: string(), gauge | counter | untyped,
+                   [{[{atom(), atom() | binary()}], integer()}]}.
 
 -define(TABLE, [{objects, size, gauge, "Objects in a table."},
                 {bytes, memory_bytes, gauge, "Memory that a table takes."},
@@ -43,6 +48,35 @@ register() ->
     Registry = library(prometheus_registry),
     ok = Registry:register_collector(?MODULE).
 
+%% @doc Returns the numbers in the text format of Prometheus, version 0.0.4, for a handler of
+%% `/metrics' that a program has itself. The media type is `text/plain; version=0.0.4'.
+-spec text() -> binary().
+text() ->
+    <<_/binary>> = unicode:characters_to_binary([in_text(Family) || Family <- families()]).
+
+-spec in_text(family()) -> unicode:chardata().
+in_text({_Name, _Help, _Type, []}) ->
+    [];
+in_text({Name, Help, Type, Numbers}) ->
+    [["# HELP ", Name, " ", Help, "\n# TYPE ", Name, " ", atom_to_list(Type), "\n"]
+     | [[Name, in_braces(Labels), " ", integer_to_list(Number), "\n"]
+        || {Labels, Number} <- Numbers]].
+
+-spec in_braces([{atom(), atom() | binary()}]) -> unicode:chardata().
+in_braces([]) ->
+    [];
+in_braces(Labels) ->
+    ["{", lists:join(",", [[atom_to_list(Label), "=\"", escaped(Value), "\""]
+                           || {Label, Value} <- Labels]), "}"].
+
+-spec escaped(atom() | binary()) -> unicode:chardata().
+escaped(Value) when is_atom(Value) ->
+    atom_to_list(Value);
+escaped(Value) ->
+    Escapes = [{"\\", "\\\\"}, {"\"", "\\\""}, {"\n", "\\n"}],
+    lists:foldl(fun({Mark, Escape}, Text) -> string:replace(Text, Mark, Escape, all) end, Value,
+                Escapes).
+
 %% The name is not written where it is called, because the module need not exist.
 -spec library(module()) -> module().
 library(Module) ->
@@ -58,23 +92,26 @@ deregister_cleanup(_) -> ok.
 %% @hidden
 -spec collect_mf(Registry :: term(), fun((term()) -> term())) -> ok.
 collect_mf(_, Callback) ->
+    lists:foreach(fun(Family) -> emit(Callback, Family) end, families()).
+
+-spec families() -> [family()].
+families() ->
     Totals = ats_metrics:totals(),
-    _ = [emit(Callback, ["ats_", name(Name)], Help, gauge, [{[], maps:get(Key, Totals)}])
-         || {Name, Key, Help} <- ?TOTAL],
     Tables = ats_watch:tables(application:get_env(ats, prometheus_tables, 20)),
-    _ = [emit(Callback, ["ats_table_", name(Name)], Help, Type,
-              [{[{table, text(Table)}, {type, Kind}], maps:get(Key, Numbers)}
-               || #{name := Table, type := Kind} = Numbers <- Tables])
-         || {Name, Key, Type, Help} <- ?TABLE],
     Disk = lists:foldl(fun({Name, Stats}, Sums) ->
-                               maps:update_with(text(Name), fun(Sum) -> add(Sum, Stats) end, Stats,
+                               maps:update_with(label(Name), fun(Sum) -> add(Sum, Stats) end, Stats,
                                                 Sums)
                        end, #{}, ats_watch:disk()),
     Items = lists:usort(lists:append([maps:keys(Stats) || Stats <- maps:values(Disk)])),
-    _ = [emit(Callback, ["ats_disk_", name(Item)], "See dats:info(Name, stats).", untyped,
-              [{[{table, Text}], Number} || {Text, #{Item := Number}} <- maps:to_list(Disk)])
-         || Item <- Items],
-    ok.
+    [{["ats_", name(Name)], Help, gauge, [{[], maps:get(Key, Totals)}]}
+     || {Name, Key, Help} <- ?TOTAL]
+        ++ [{["ats_table_", name(Name)], Help, Type,
+             [{[{table, label(Table)}, {type, Kind}], maps:get(Key, Numbers)}
+              || #{name := Table, type := Kind} = Numbers <- Tables]}
+            || {Name, Key, Type, Help} <- ?TABLE]
+        ++ [{["ats_disk_", name(Item)], "See dats:info(Name, stats).", untyped,
+             [{[{table, Label}], Number} || {Label, #{Item := Number}} <- maps:to_list(Disk)]}
+            || Item <- Items].
 
 -spec add(Stats, Stats) -> Stats when Stats :: #{atom() => integer()}.
 add(A, B) -> maps:merge_with(fun(_, X, Y) -> X + Y end, A, B).
@@ -83,8 +120,8 @@ add(A, B) -> maps:merge_with(fun(_, X, Y) -> X + Y end, A, B).
 name(Name) -> atom_to_list(Name).
 
 %% A plain atom without quotes looks like no other term.
--spec text(term()) -> binary().
-text(Name) ->
+-spec label(term()) -> binary().
+label(Name) ->
     Plain = is_atom(Name) andalso
         re:run(atom_to_binary(Name), "^[a-zA-Z_][a-zA-Z0-9_@.]*$", [dollar_endonly]) =/= nomatch,
     case Plain of
@@ -92,9 +129,9 @@ text(Name) ->
         false -> unicode:characters_to_binary(io_lib:format("~0tp", [Name]))
     end.
 
--spec emit(fun((term()) -> term()), iolist(), string(), atom(), [{list(), integer()}]) -> term().
-emit(_, _, _, _, []) ->
+-spec emit(fun((term()) -> term()), family()) -> term().
+emit(_Callback, {_Name, _Help, _Type, []}) ->
     ok;
-emit(Callback, Name, Help, Type, Metrics) ->
+emit(Callback, {Name, Help, Type, Metrics}) ->
     Model = library(prometheus_model_helpers),
     Callback(Model:create_mf(iolist_to_binary(Name), Help, Type, Metrics)).

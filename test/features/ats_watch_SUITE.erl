@@ -9,7 +9,7 @@
 -export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
 -export([largest_first/1, others_are_one/1, events_of_tables/1, events_of_disk/1]).
 -export([evictions/1, full_scans/1, killed/1, killed_with_the_application/1, no_library/1]).
--export([bad_options/1, names_that_look_alike/1, scraped/1, sheet/1, terminal/1]).
+-export([bad_options/1, names_that_look_alike/1, scraped/1, text/1, sheet/1, terminal/1]).
 %% Stand-ins for `telemetry', `prometheus', and an application.
 -export([execute/3, create_mf/4, start/2, stop/1]).
 
@@ -18,6 +18,7 @@ suite() -> [{timetrap, {minutes, 15}}].
 all() ->
     [largest_first, others_are_one, events_of_tables, events_of_disk, evictions, full_scans,
      killed, killed_with_the_application, no_library, bad_options, names_that_look_alike, scraped,
+     text,
      sheet, terminal].
 
 init_per_testcase(_, Config) ->
@@ -300,6 +301,30 @@ scraped(Config) ->
             prometheus_registry:deregister_collector(ats_prometheus),
             ok = application:stop(prometheus)
     end.
+
+%% A program without a library has the same lines.
+text(Config) ->
+    filled(written, ordered_set, 321),
+    filled('odd "name"\n', set, 1),
+    filled('back\\slash', set, 2),
+    filled('é', set, 3),
+    {ok, D} = dats:open_file(<<"é"/utf8>>, [{file, in(Config, "text")}]),
+    ok = dats:insert(D, {1}),
+    Text = ats_prometheus:text(),
+    Lines = binary:split(Text, <<"\n">>, [global]),
+    [?assert(lists:member(Line, Lines), {Line, Text})
+     || Line <- [<<"# HELP ats_table_objects Objects in a table.">>,
+                 <<"# TYPE ats_table_objects gauge">>,
+                 <<"# TYPE ats_table_contended_total counter">>,
+                 <<"ats_table_objects{table=\"written\",type=\"ordered_set\"} 321">>,
+                 <<"ats_table_objects{table=\"'odd \\\"name\\\"\\\\n'\",type=\"set\"} 1">>,
+                 <<"ats_table_objects{table=\"'back\\\\\\\\slash'\",type=\"set\"} 2">>,
+                 <<"ats_table_objects{table=\"'é'\",type=\"set\"} 3"/utf8>>,
+                 <<"ats_disk_writes{table=\"<<\\\"é\\\"/utf8>>\"} 1"/utf8>>]],
+    Label = "[a-z]+=\"([^\"\\\\]|\\\\.)*\"",
+    Form = ["^(|# (HELP|TYPE) [a-z_]+ .+|[a-z_]+({", Label, "(,", Label, ")?})? [0-9]+)$"],
+    [?assertEqual({Line, match}, {Line, re:run(Line, Form, [unicode, {capture, none}])})
+     || Line <- Lines].
 
 sheet(_) ->
     filled(shown, ordered_set, 77),
