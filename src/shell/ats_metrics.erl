@@ -25,7 +25,7 @@
 %% in a write. Counters that change in place take none.
 -module(ats_metrics).
 
--export([tables/0, table/1, each/1, totals/0, split/1]).
+-export([tables/0, table/1, each/1, totals/0, split/1, disk/0]).
 
 -export_type([metrics/0, measurements/0, metadata/0, totals/0]).
 
@@ -146,3 +146,17 @@ locks(#{locks := Count}) -> Count.
 -spec fixations(false | {erlang:timestamp(), [{pid(), pos_integer()}]}) -> non_neg_integer().
 fixations(false) -> 0;
 fixations({_Time, Fixers}) -> length(Fixers).
+
+%% @doc Returns the numbers of all open tables on disk: the integers of `dats:info(Name, stats)',
+%% which `docs/use/operating.md' explains, by the names of the tables.
+%%
+%% ```
+%% 1> {ok, _} = dats:open_file(prices, []), ok = dats:insert(prices, {apple, 30}).
+%% ok
+%% 2> [{prices, #{writes := 1}}] = ats_metrics:disk(), ok.
+%% ok
+%% '''
+-spec disk() -> [{Name :: dats:tab_name(), #{atom() => integer()}}].
+disk() ->
+    [{Name, maps:filter(fun(_, Value) -> is_integer(Value) end, Stats)}
+     || Name <- dats:all(), #{} = Stats <- [dats:info(Name, stats)]].

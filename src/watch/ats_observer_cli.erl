@@ -15,7 +15,7 @@
 -spec attributes(State) -> {[[map()]], State}.
 attributes(State) ->
     #{tables := Tables, size := Size, memory_bytes := Bytes} = ats_metrics:totals(),
-    Disk = ats_watch:disk(),
+    Disk = ats_metrics:disk(),
     Sum = fun(Item) -> lists:sum([maps:get(Item, Stats, 0) || {_, Stats} <- Disk]) end,
     {[[cell("Tables in memory", 20), cell(Tables, 18), cell("Objects", 20), cell(Size, 18),
        cell("Memory", 20), cell({byte, Bytes}, 18)],

@@ -101,7 +101,7 @@ families() ->
     Disk = lists:foldl(fun({Name, Stats}, Sums) ->
                                maps:update_with(label(Name), fun(Sum) -> add(Sum, Stats) end, Stats,
                                                 Sums)
-                       end, #{}, ats_watch:disk()),
+                       end, #{}, ats_metrics:disk()),
     Items = lists:usort(lists:append([maps:keys(Stats) || Stats <- maps:values(Disk)])),
     [{["ats_", name(Name)], Help, gauge, [{[], maps:get(Key, Totals)}]}
      || {Name, Key, Help} <- ?TOTAL]

@@ -116,7 +116,7 @@ handle_info(poll, #state{period = Period, disk = Before} = State) ->
                   ats_watch:tables(State#state.tables)),
     Totals = ats_metrics:totals(),
     execute(State, [ats, total], Totals, #{}),
-    Disk = maps:from_list(ats_watch:disk()),
+    Disk = maps:from_list(ats_metrics:disk()),
     maps:foreach(fun(Name, Stats) ->
                          report_disk(State, Name, Stats, maps:get(Name, Before, #{}))
                  end, Disk),

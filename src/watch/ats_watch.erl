@@ -1,8 +1,9 @@
 %% @private
-%% @doc The numbers that tools for watching show: the largest tables in memory, and tables on disk.
+%% @doc The numbers that tools for watching show: the largest tables in memory, and the snapshots
+%% that bounds have ended.
 -module(ats_watch).
 
--export([tables/1, disk/0, evicted/0]).
+-export([tables/1, evicted/0]).
 
 -export_type([table/0]).
 
@@ -47,12 +48,6 @@ add(A, B) ->
     maps:map(fun(Key, Number) when is_integer(Number) -> Number + maps:get(Key, B);
                 (_, Value) -> Value
              end, A).
-
-%% @doc Returns the statistics of the open tables on disk, as `dats:info(Name, stats)' has them.
--spec disk() -> [{Name :: term(), #{atom() => integer()}}].
-disk() ->
-    [{Name, maps:filter(fun(_, Value) -> is_integer(Value) end, Stats)}
-     || Name <- dats:all(), #{} = Stats <- [dats:info(Name, stats)]].
 
 %% @doc Returns the tables of which bounds have ended snapshots, in memory by their identifiers and
 %% on disk by their names, and how many.
