@@ -9,7 +9,8 @@
 //! Versions hold disjoint intervals of sequence numbers (VERSION-1). A run that has nothing newer
 //! than the earlier snapshot says the same as the memtables and runs of which it was made, so all
 //! of these are passed. A compaction with newer writes may have removed keys together with their
-//! deletes; these keys are in the parts of its interval that only the earlier snapshot reads.
+//! deletes, and have left no file; these keys are in the later parts that only the earlier snapshot
+//! reads.
 
 use super::lending_scan::LendingScan;
 use super::pinned::Pinned;
@@ -294,35 +295,32 @@ fn candidates(
         ranges.iter().for_each(|range| found.deleted.insert(range));
     }
     found.recent.sort_unstable();
-    // The first number of the intervals of runs that have something new.
-    let mut first_new = None;
+    // The last number of the intervals of runs that have nothing new. What the earlier version has
+    // up to it is in these runs.
+    let mut last_old = None;
     for run in &later.runs {
         if run.meta.last_seq <= from {
-            continue;
-        }
-        if let Some(own) = own_files(run, earlier)? {
+            last_old = last_old.max(Some(run.meta.last_seq));
+        } else if let Some(own) = own_files(run, earlier)? {
             if let Some(ranges) = own.range_deletes() {
                 ranges.iter().for_each(|range| found.deleted.insert(range));
             }
             add(Box::new(own.cursor(true, 0)));
-            first_new = Some(run.meta.first_seq);
         }
     }
-    let Some(first_new) = first_new else {
-        found.sources = sources;
-        return Ok(found);
-    };
+    // A compaction of newer writes may have left no file, so these parts tell of themselves.
+    let is_newer = |last_seq| last_old.is_none_or(|old| last_seq > old);
     let sealed = earlier.sealed.iter();
     let sealed = sealed.map(|sealed| (&sealed.memtable, sealed.last_seq));
-    for (memtable, last_seq) in [(&earlier.active, Seq::MAX)].into_iter().chain(sealed) {
+    for (memtable, last_seq) in [(&earlier.active, from)].into_iter().chain(sealed) {
         let is_shared = || later.memtables().any(|other| Arc::ptr_eq(memtable, other));
-        if last_seq >= first_new && !is_shared() {
+        if is_newer(last_seq) && !is_shared() {
             let cursor = MemtableCursor::new(Arc::clone(memtable), from, true);
             add(Box::new(cursor.show_deleted().within(key_range)));
         }
     }
     for run in &earlier.runs {
-        if run.meta.last_seq >= first_new
+        if is_newer(run.meta.last_seq)
             && let Some(own) = own_files(run, later)?
         {
             add(Box::new(own.cursor(true, 0)));

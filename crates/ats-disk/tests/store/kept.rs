@@ -176,6 +176,35 @@ fn differences_of_moments_that_follow_each_other_are_those_of_all_records() {
     }
 }
 
+/// A compaction may leave no trace of the records that it has removed: no file of its own, or no
+/// run at all.
+#[test]
+fn differences_have_the_records_that_a_compaction_has_removed() {
+    for stays in [false, true] {
+        let directory = Directory::new();
+        let store = open(directory.path(), &options());
+        for number in 0..500_u32 {
+            let value = format!("{number:0>40}");
+            store
+                .put(&number.to_be_bytes(), value.as_bytes())
+                .expect("written");
+        }
+        store.compact().expect("compacted");
+        let before = store.keep_snapshot(None);
+        let low = if stays { 250_u32 } else { 0 };
+        let low = low.to_be_bytes();
+        store.delete_range(&low[..]..).expect("deleted");
+        store.compact().expect("compacted");
+        let after = store.keep_snapshot(None);
+        let removed = if stays { 250 } else { 500 };
+        for (first, second) in [(&before, &after), (&after, &before)] {
+            let found = differences(first, second, KeyRange::default());
+            assert_eq!(found.len(), removed, "{stays}");
+            assert_eq!(found, expected(first, second, KeyRange::default()));
+        }
+    }
+}
+
 #[test]
 fn few_writes_are_found_without_a_walk_over_a_memtable() {
     let directory = Directory::new();
