@@ -175,7 +175,7 @@ compile() {
     inside sh -c 'cd /ats &&
         erlc -Werror -pa ebin +debug_info +warn_missing_spec +warn_export_vars -DFORCING \
             -I include \
-            -o ebin src/*/*/*.erl src/*.erl src/*/*.erl &&
+            -o ebin src/*/*/*.erl src/*.erl src/follow/ats_follower.erl src/*/*.erl &&
         erlc -Werror +debug_info +nowarn_missing_spec -I include -pa /ats/ebin -o test "$@"' \
         sh "$@"
 }

@@ -369,6 +369,8 @@ target(Header, new) ->
     try ats_options:create(mandatory(name, Header), Options)
     catch
         error:{ats_error, Cause} when Cause =:= none; Cause =:= already_exists ->
+            throw(cannot_create_table);
+        error:{ats_error, {invalid, _Why}} ->
             throw(cannot_create_table)
     end.
 

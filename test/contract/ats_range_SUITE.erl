@@ -703,7 +703,7 @@ blame(Function, Args) ->
         error:Reason:Stack ->
             [{ats, Function, Args, Info} | _] = Stack,
             #{module := Module} = proplists:get_value(error_info, Info),
-            Texts = Module:format_error(Reason, Stack),
+            Texts = ats_oracle:without_hints(Module:format_error(Reason, Stack)),
             {Reason, maps:map(fun(_, Text) -> unicode:characters_to_list(Text) end, Texts)}
     end.
 

@@ -118,7 +118,8 @@ bad_tables(_) ->
     Snapshot = ats:snapshot(T),
     [?assertEqual("table number 2: " ++ Text, text([Steps, {Table, [], [], []}, Steps]))
      || {Table, Text} <-
-            [{Deleted, "the table identifier does not refer to an existing ATS table"},
+            [{Deleted, "the table identifier does not refer to an existing ATS table: it was "
+              "deleted, or its owner has ended"},
              {no_such_table, "the table identifier does not refer to an existing ATS table"},
              {make_ref(), "not a valid table identifier"},
              {"t", "not an atom or a table identifier"},
@@ -157,17 +158,18 @@ rights(_) ->
                   [{Mine, [], [{insert, {Protection, 1}}], []},
                    {T, [], [{insert, {a, 1}}], []}]
           end,
-    Refused = "table number 2: the table identifier refers to an ATS table with insufficient "
-              "access rights",
-    ?assertEqual(Refused, text(Try(protected))),
-    ?assertEqual(Refused, text(Try(private))),
+    [?assertEqual("table number 2: the table identifier refers to an ATS table with insufficient "
+                  "access rights: it is `" ++ atom_to_list(Protection) ++ "', and another process "
+                  "is its owner", text(Try(Protection)))
+     || Protection <- [protected, private]],
     Public = Try(public),
     ?assertEqual({true, [[true], [true]]}, ats:transact(Public)),
     ?assertEqual([{public, 1}], ats:tab2list(Mine)),
     %% The table ends with its owner.
     Pid ! stop,
     receive {'DOWN', Monitor, _, _, normal} -> ok end,
-    ?assertEqual("table number 2: the table identifier does not refer to an existing ATS table",
+    ?assertEqual("table number 2: the table identifier does not refer to an existing ATS table: "
+                 "it was deleted, or its owner has ended",
                  text(Public)).
 
 receive_table(Protection) ->

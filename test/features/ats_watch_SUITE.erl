@@ -319,7 +319,7 @@ text(Config) ->
                  <<"ats_table_objects{table=\"written\",type=\"ordered_set\"} 321">>,
                  <<"ats_table_objects{table=\"'odd \\\"name\\\"\\\\n'\",type=\"set\"} 1">>,
                  <<"ats_table_objects{table=\"'back\\\\\\\\slash'\",type=\"set\"} 2">>,
-                 <<"ats_table_objects{table=\"'é'\",type=\"set\"} 3"/utf8>>,
+                 <<"ats_table_objects{table=\"é\",type=\"set\"} 3"/utf8>>,
                  <<"ats_disk_writes{table=\"<<\\\"é\\\"/utf8>>\"} 1"/utf8>>]],
     Label = "[a-z]+=\"([^\"\\\\]|\\\\.)*\"",
     Form = ["^(|# (HELP|TYPE) [a-z_]+ .+|[a-z_]+({", Label, "(,", Label, ")?})? [0-9]+)$"],
