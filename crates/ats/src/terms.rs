@@ -3,7 +3,7 @@
 //! A [`Table`] holds *objects*, tuples that have their key at a fixed position. The
 //! [types](TableType) differ in the equality of keys and in the number of objects that a key can
 //! have. Terms come from and go to a *host* ([`ats_term::image::Host`]): the Erlang VM, or
-//! [`Term`](ats::terms::Term)s of a Rust program.
+//! [`Term`]s of a Rust program.
 //!
 //! ```
 //! use ats::terms::{Table, TableType, Term, TermHost, Workspace};
