@@ -204,8 +204,8 @@ const PARTS: [KnownAtom; 3] = [KnownAtom::Condition, KnownAtom::Then, KnownAtom:
 /// The conditions and steps on a table.
 struct OfTable<'e, 's> {
     shared: &'s Shared,
-    tests: Few<Test<'e>>,
-    branches: [Few<Change<'e>>; 2],
+    tests: Vec<Test<'e>>,
+    branches: [Vec<Change<'e>>; 2],
 }
 
 impl<'e, 's> OfTable<'e, 's> {
@@ -227,7 +227,7 @@ impl<'e, 's> OfTable<'e, 's> {
 
     /// Returns the number of conditions and steps.
     fn len(&self) -> usize {
-        self.tests.len() + self.branches.iter().map(|steps| steps.len()).sum::<usize>()
+        self.tests.len() + self.branches.iter().map(Vec::len).sum::<usize>()
     }
 }
 
@@ -244,7 +244,7 @@ fn parse_parts<'e, T>(
     name: KnownAtom,
     env: Env<'e>,
     parse: impl Fn(&Shared, Env<'e>, VmTerm<'e>) -> Result<T, NoReply>,
-) -> Result<Few<T>, Failed<'e>> {
+) -> Result<Vec<T>, Failed<'e>> {
     let parts = ListTerms(list).enumerate().map(|(index, term)| {
         parse(shared, env, term).map_err(|no_reply| match no_reply {
             NoReply::Refused(cause) => Failed::At(at(env, name, index, cause)),
@@ -503,7 +503,7 @@ fn run<'e>(
         let table = &of_table.shared.table;
         of_table.tests.iter().map(move |test| (table, test))
     });
-    let accepts: Few<_> = tests
+    let accepts: Vec<_> = tests
         .map(|(table, test)| {
             move |found: &LookupResult<'_, VmHost>| match test {
                 Test::Match(_, _) if has_many(found) => Err(Error::TooLarge),
@@ -521,7 +521,7 @@ fn run<'e>(
         })
         .collect();
     let mut next_accepts = accepts.iter();
-    let conditions: Few<Few<_>> = parsed
+    let conditions: Few<Vec<_>> = parsed
         .iter()
         .map(|of_table| {
             let tests = of_table.tests.iter().zip(&mut next_accepts);
@@ -537,7 +537,7 @@ fn run<'e>(
     let steps = parsed.iter().map(|of_table| {
         [0, 1].map(|branch: usize| {
             let steps = of_table.branches[branch].iter().map(Change::step);
-            steps.collect::<Few<_>>()
+            steps.collect::<Vec<_>>()
         })
     });
     let steps: Few<_> = steps.collect();

@@ -18,16 +18,9 @@ use ats_mem::{BatchPlan, Change, NoSuchKey, RecordBox, Walk};
 use ats_store::{End, Error as StoreError};
 use ats_sync::Guard;
 use ats_term::image::Host;
-use smallvec::SmallVec;
 use std::ops::ControlFlow;
 use std::ptr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// The number of keys for which nothing is allocated besides their records.
-pub(crate) const FEW: usize = 4;
-
-/// The bytes of a key. Short ones need no memory of their own.
-pub(crate) type OwnKey = SmallVec<[u8; 32]>;
 
 /// The records of some keys.
 pub(crate) struct Overlay<H: Host> {
@@ -35,8 +28,8 @@ pub(crate) struct Overlay<H: Host> {
     /// `true` if the objects of the table expire.
     expires: bool,
     /// The keys, ascending.
-    keys: SmallVec<[OwnKey; FEW]>,
-    slots: Mutex<SmallVec<[Slot<H>; FEW]>>,
+    keys: Vec<Box<[u8]>>,
+    slots: Mutex<Vec<Slot<H>>>,
 }
 
 struct Slot<H: Host> {
@@ -93,7 +86,7 @@ impl<H: Host> Slot<H> {
 
 impl<H: Host> Overlay<H> {
     /// Returns an overlay of these keys, which ascend.
-    pub(crate) fn new(keys: SmallVec<[OwnKey; FEW]>, is_ordered: bool, expires: bool) -> Self {
+    pub(crate) fn new(keys: Vec<Box<[u8]>>, is_ordered: bool, expires: bool) -> Self {
         Overlay {
             is_ordered,
             expires,
@@ -103,7 +96,7 @@ impl<H: Host> Overlay<H> {
     }
 
     /// Returns the keys.
-    pub(crate) fn keys(&self) -> &[OwnKey] {
+    pub(crate) fn keys(&self) -> &[Box<[u8]>] {
         &self.keys
     }
 
@@ -121,7 +114,7 @@ impl<H: Host> Overlay<H> {
     }
 
     /// Empties the overlay. Returns the change of each key.
-    pub(crate) fn finish(&self) -> SmallVec<[Change<Values<H>>; FEW]> {
+    pub(crate) fn finish(&self) -> Vec<Change<Values<H>>> {
         let slots = std::mem::take(&mut *self.slots());
         let change = |slot: Slot<H>| match slot.now {
             Now::Before => Change::Keep,
@@ -131,7 +124,7 @@ impl<H: Host> Overlay<H> {
         slots.into_iter().map(change).collect()
     }
 
-    fn slots(&self) -> MutexGuard<'_, SmallVec<[Slot<H>; FEW]>> {
+    fn slots(&self) -> MutexGuard<'_, Vec<Slot<H>>> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

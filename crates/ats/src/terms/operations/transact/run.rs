@@ -4,7 +4,7 @@ use super::parts::{Condition, NotDone, Place, Step, StepResult, TablePart, at};
 use crate::terms::cells::{self, Stopped};
 use crate::terms::error::Error;
 use crate::terms::operations::merge::Merging;
-use crate::terms::store::overlay::{FEW, Overlay, OwnKey};
+use crate::terms::store::overlay::Overlay;
 use crate::terms::store::records::TableRecords;
 use crate::terms::store::{Records, Store};
 use crate::terms::table::{CurrentStore, Table};
@@ -26,9 +26,6 @@ const FEW_EQUAL: usize = 256;
 /// A value for each table, or for each part. There is mostly one.
 pub(super) type Each<T> = SmallVec<[T; 1]>;
 
-/// A value for each key.
-type OfKeys<T> = SmallVec<[T; FEW]>;
-
 /// Runs a transaction: see [`Table::transact_all`].
 pub(super) fn run<H: Host, R>(
     parts: &[TablePart<'_, '_, H>],
@@ -49,7 +46,7 @@ pub(super) fn run<H: Host, R>(
             tables.push(OneTable {
                 table: part.table,
                 part: index,
-                keys: OfKeys::new(),
+                keys: Vec::new(),
             });
         }
         table_of.push(table);
@@ -67,7 +64,7 @@ pub(super) fn run<H: Host, R>(
         .map(|one| (one.part, Draft::new(one)))
         .unzip();
     let keys = drafts.iter().map(|draft| draft.overlay.keys());
-    let keys: Each<OfKeys<&[u8]>> = keys
+    let keys: Each<Vec<&[u8]>> = keys
         .map(|keys| keys.iter().map(|key| &**key).collect())
         .collect();
     let mut plans = Each::new();
@@ -76,7 +73,7 @@ pub(super) fn run<H: Host, R>(
             store: batch.store(),
             keys,
             draft,
-            stopped: OfKeys::new(),
+            stopped: Vec::new(),
             changes: None,
             is_larger: false,
         });
@@ -124,7 +121,7 @@ impl<H: Host> Table<H> {
     fn collect_keys(
         &self,
         part: &TablePart<'_, '_, H>,
-        keys: &mut OfKeys<(OwnKey, bool)>,
+        keys: &mut Vec<(Box<[u8]>, bool)>,
         work: &mut Workspace<H>,
     ) -> Result<(), NotDone> {
         for (index, condition) in part.conditions.iter().enumerate() {
@@ -148,12 +145,12 @@ impl<H: Host> Table<H> {
         &self,
         condition: &Condition<'_, H, H::Term<'_>>,
         work: &mut Workspace<H>,
-    ) -> Result<OwnKey, Error> {
+    ) -> Result<Box<[u8]>, Error> {
         match condition {
             Condition::Absent(key) | Condition::Present(key) | Condition::Holds(key, _) => {
-                self.own_key(*key, work)
+                self.boxed_key(*key, work)
             }
-            Condition::Equals(object) => self.own_key_of_object(*object, work),
+            Condition::Equals(object) => self.boxed_key_of_object(*object, work),
         }
     }
 
@@ -161,35 +158,35 @@ impl<H: Host> Table<H> {
         &self,
         step: &Step<'_, H::Term<'_>>,
         work: &mut Workspace<H>,
-    ) -> Result<OwnKey, Error> {
+    ) -> Result<Box<[u8]>, Error> {
         match step {
             Step::Insert(object) | Step::InsertNew(object) | Step::DeleteObject(object) => {
-                self.own_key_of_object(*object, work)
+                self.boxed_key_of_object(*object, work)
             }
             Step::Delete(key)
             | Step::UpdateElement { key, .. }
             | Step::UpdateCounter { key, .. }
             | Step::Merge(Merging { key, .. })
             | Step::Lookup(key)
-            | Step::Take(key) => self.own_key(*key, work),
+            | Step::Take(key) => self.boxed_key(*key, work),
         }
     }
 
-    fn own_key(&self, key: H::Term<'_>, work: &mut Workspace<H>) -> Result<OwnKey, Error> {
+    fn boxed_key(&self, key: H::Term<'_>, work: &mut Workspace<H>) -> Result<Box<[u8]>, Error> {
         let work = work.lend();
         self.make_key(key, work)?;
-        let key = OwnKey::from_slice(&work.key);
+        let boxed = Box::from(&work.key[..]);
         work.tidy_key();
-        Ok(key)
+        Ok(boxed)
     }
 
-    fn own_key_of_object(
+    fn boxed_key_of_object(
         &self,
         object: H::Term<'_>,
         work: &mut Workspace<H>,
-    ) -> Result<OwnKey, Error> {
+    ) -> Result<Box<[u8]>, Error> {
         self.check_object(object)?;
-        self.own_key(object.element(self.key_index), work)
+        self.boxed_key(object.element(self.key_index), work)
     }
 
     /// Returns a table with the options of this one, on the records of a transaction.
@@ -207,7 +204,7 @@ struct OneTable<'a, H: Host> {
     table: &'a Table<H>,
     /// The index of the first part.
     part: usize,
-    keys: OfKeys<(OwnKey, bool)>,
+    keys: Vec<(Box<[u8]>, bool)>,
 }
 
 /// A draft of a table.
@@ -217,7 +214,7 @@ struct Draft<'a, H: Host> {
     draft: Table<H>,
     overlay: Arc<Overlay<H>>,
     /// `true` for each key that a step may change.
-    writes: OfKeys<bool>,
+    writes: Vec<bool>,
 }
 
 impl<'a, H: Host> Draft<'a, H> {
@@ -228,7 +225,7 @@ impl<'a, H: Host> Draft<'a, H> {
         // A use of a key that writes counts more than one that reads.
         keys.sort_by(|one, other| (&one.0, other.1).cmp(&(&other.0, one.1)));
         keys.dedup_by(|next, kept| next.0 == kept.0);
-        let (keys, writes): (OfKeys<OwnKey>, OfKeys<bool>) = keys.into_iter().unzip();
+        let (keys, writes): (Vec<Box<[u8]>>, Vec<bool>) = keys.into_iter().unzip();
         let overlay = Overlay::new(keys, table.table_type.is_ordered(), table.expires);
         let overlay = Arc::new(overlay);
         Draft {
@@ -403,9 +400,9 @@ struct Plan<'a, 'p, H: Host> {
     draft: &'a Draft<'p, H>,
     /// The cells of the record of each key before, which do not change until the keys are released
     /// (CELLS-3), and `true` if the key gets another record.
-    stopped: OfKeys<Option<(Stopped<'static>, bool)>>,
+    stopped: Vec<Option<(Stopped<'static>, bool)>>,
     /// The changes of the keys that are not made yet, from the last key on.
-    changes: Option<OfKeys<Change<Values<H>>>>,
+    changes: Option<Vec<Change<Values<H>>>>,
     /// `true` if a new record is larger than the bound of the table.
     is_larger: bool,
 }
