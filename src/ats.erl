@@ -596,7 +596,7 @@ transact(Table, Conditions, Then, Else) ->
 %%
 %% A table may be there several times: all conditions are tested in order, and then all steps are
 %% carried out in order. A call has up to 64 tables, and up to 10000 tables, conditions and steps
-%% together. Tables on disk have no transactions.
+%% together. Tables on disk are refused here: {@link dats:transact/4} changes one of them.
 %%
 %% ```
 %% 1> ats:new(waiting, [ordered_set, named_table]), ats:new(running, [named_table]).
