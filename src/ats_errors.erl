@@ -347,8 +347,6 @@ other_messages(fetch, _Table, [_Key, _Function | _], waits_for_itself) ->
     [<<"a key whose value is being made by this process, or by one that waits for it">>];
 other_messages(fetch, _Table, [_Key, _Function | _], position) ->
     [<<"the key of an object without a second element">>];
-other_messages(follow, _Table, [_Options], {invalid, Text}) ->
-    [Text];
 other_messages(info, _Table, [Item], _Cause) ->
     [[<<"not a valid info item">>, ats_hints:nearest(Item, ats_info:items())]];
 other_messages(Insert, Table, [Objects], _Cause) when Insert =:= insert; Insert =:= insert_new ->
@@ -450,10 +448,6 @@ other_messages(Write, _Table, [_Key, _Value], operand) when Write =:= merge; Wri
     [none, <<"not a value that the merge of the table takes">>];
 other_messages(_From, _Table, [_Source | _Options], source) ->
     [<<"not a table that can be read">>];
-other_messages(view, _Table, [_Spec | _Options], {second, {invalid, Text}}) ->
-    [Text];
-other_messages(view, _Table, [_Spec, _Options], {invalid, Text}) ->
-    [none, Text];
 other_messages(view, _Table, [_Spec, _Options], already_exists) ->
     [none, <<"table name already exists">>];
 other_messages(_To, _Table, [_Target | _Options], target) ->

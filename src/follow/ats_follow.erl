@@ -60,30 +60,7 @@ follow(Kind, Table, Options) ->
     Defaults = #{snapshot => false, spec => all, keys => false, every => ?EVERY,
                  active => true, max_queue => ?MAX_QUEUE, to => self()},
     Parsed = maps:merge(Defaults, parse(Options)),
-    case start({follow, Kind, Id, Parsed}) of
-        {ok, Ref} -> {ok, Ref};
-        {error, access} -> erlang:error({ats_error, access(Id)});
-        {error, Cause} -> erlang:error({ats_error, Cause})
-    end.
-
-%% Asks the server for a process. Another process may be starting the application, or a supervisor
-%% the server.
--spec start(term()) -> {ok, ref()} | {error, ats_errors:cause()}.
-start(Request) ->
-    ok = ats_disk_tables:ensure_started(),
-    try gen_server:call(?MODULE, Request, infinity)
-    catch
-        exit:{noproc, _} ->
-            receive after 1 -> start(Request) end
-    end.
-
-%% The owner may read its private table, but the process that would send the changes may not.
--spec access(ats:tid()) -> ats_errors:cause().
-access(Id) ->
-    case ats_info:item(owner, Id) =:= self() of
-        true -> private;
-        false -> access
-    end.
+    {ok, ats_follow_server:ask(?MODULE, {follow, Kind, Id, Parsed}, Id)}.
 
 %% @doc Ends the changes. No message of them comes to the caller after that.
 -spec unfollow(term()) -> true.
@@ -168,9 +145,7 @@ option(Unknown, _) ->
 invalid(Text) -> invalid(Text, []).
 
 -spec invalid(string(), [term()]) -> no_return().
-invalid(Format, Arguments) ->
-    Text = unicode:characters_to_binary(io_lib:format(Format, Arguments)),
-    erlang:error({ats_error, {invalid, Text}}).
+invalid(Format, Arguments) -> ats_follow_server:invalid(2, Format, Arguments).
 
 %%--------------------------------------------------------------------------------------------
 %% The server

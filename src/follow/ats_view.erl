@@ -59,29 +59,7 @@ view(Source, Spec, Options) ->
         Id ->
             Parsed = parse(Options),
             ok = check(Spec, maps:get(keypos, Parsed), ats_info:item(keypos, Id)),
-            case request({view, Parsed#{source => Id, spec => Spec}}) of
-                {ok, View} -> View;
-                {error, access} -> erlang:error({ats_error, access(Id)});
-                {error, Cause} -> erlang:error({ats_error, Cause})
-            end
-    end.
-
-%% Another process may be starting the application, or a supervisor the server.
--spec request(term()) -> {ok, ats:tid() | atom()} | {error, ats_errors:cause()}.
-request(Request) ->
-    ok = ats_disk_tables:ensure_started(),
-    try gen_server:call(?MODULE, Request, infinity)
-    catch
-        exit:{noproc, _} ->
-            receive after 1 -> request(Request) end
-    end.
-
-%% The owner may read its private table, but the process of a view may not.
--spec access(ats:tid()) -> ats_errors:cause().
-access(Id) ->
-    case ats_info:item(owner, Id) =:= self() of
-        true -> private;
-        false -> access
+            ats_follow_server:ask(?MODULE, {view, Parsed#{source => Id, spec => Spec}}, Id)
     end.
 
 %% @doc Deletes a table that the caller may not delete, if it is a view that the caller has made.
@@ -141,9 +119,7 @@ option(Unknown, _) ->
 invalid(Text) -> invalid(Text, []).
 
 -spec invalid(string(), [term()]) -> no_return().
-invalid(Format, Arguments) ->
-    Text = unicode:characters_to_binary(io_lib:format(Format, Arguments)),
-    erlang:error({ats_error, {invalid, Text}}).
+invalid(Format, Arguments) -> ats_follow_server:invalid(3, Format, Arguments).
 
 %% Fails unless each clause makes objects that have a key.
 -spec check(term(), pos_integer(), pos_integer()) -> ok.
@@ -162,7 +138,7 @@ check(Spec, KeyPos, KeyPosOfSource) ->
     end.
 
 -spec wrong_spec(string()) -> no_return().
-wrong_spec(Text) -> erlang:error({ats_error, {second, {invalid, list_to_binary(Text)}}}).
+wrong_spec(Text) -> ats_follow_server:invalid(2, Text, []).
 
 -spec makes_objects({term(), [term()], [term()]}, pos_integer(), pos_integer()) -> boolean().
 makes_objects({Head, _Guards, Body}, KeyPos, KeyPosOfSource) ->

@@ -46,10 +46,10 @@ pub struct Difference<'d> {
 /// Its time is that of reading the writes between the two, and not the records that both have:
 /// files that both read are passed. But a file that was made by a compaction of newer writes
 /// between the two counts as written, with all of its keys, and so do those that it was made of.
-/// Of a memtable that both read, the first walk looks at all keys; later ones that follow soon find
+/// The first walk looks at all keys of a memtable that both read; later ones that follow soon find
 /// the keys that were written in a log. Nothing is kept but the present record, and the keys of
 /// such a log.
-/// Where records expire, see [`first_deadline`](Diff::first_deadline).
+/// [`first_deadline`](Diff::first_deadline) tells more about records that expire.
 pub struct Diff {
     snapshots: [Snapshot; 2],
     cursor: MergeCursor,

@@ -195,7 +195,7 @@ fn disk_diff<'e>(env: Env<'e>, [first, second, last, deadline]: [VmTerm<'e>; 4])
 }
 
 /// `disk_is_current(Snapshot, Deadline)`: `true` if the table has the objects of the snapshot now.
-/// None of them expires before `Deadline`, as for `disk_diff`. O(1), reads no file.
+/// No record of them expires before `Deadline`, as for `disk_diff`. O(1), reads no file.
 fn disk_is_current<'e>(env: Env<'e>, [snapshot, deadline]: [VmTerm<'e>; 2]) -> NifResult<'e> {
     let deadline = deadline.as_unsigned().ok_or(KnownAtom::None)?;
     let guard = ats_sync::pin();

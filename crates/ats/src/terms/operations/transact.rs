@@ -137,10 +137,10 @@ impl<H: Host> Table<H> {
     /// ```
     ///
     /// # Errors
-    /// Those of [`transact`](Table::transact), with the index of the part; the error that `confirm`
-    /// returns; [`Error::TooManyTables`] if there are more than [`MOST_TABLES`]; [`Error::Storage`]
-    /// with [`StoreError::Unsupported`](ats_store::Error::Unsupported) if one of several is on a
-    /// store of bytes. A failed call changes nothing.
+    /// The errors of [`transact`](Table::transact), with the index of the part; the error that
+    /// `confirm` returns; [`Error::TooManyTables`] if there are more than [`MOST_TABLES`];
+    /// [`Error::Storage`] with [`StoreError::Unsupported`](ats_store::Error::Unsupported) if one of
+    /// several is on a store of bytes. A failed call changes nothing.
     pub fn transact_all<R>(
         parts: &[TablePart<'_, '_, H>],
         work: &mut Workspace<H>,
