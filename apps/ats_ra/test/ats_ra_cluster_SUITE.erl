@@ -97,7 +97,7 @@ leader(#{members := Members} = Setting, Name) ->
     Leader.
 
 %% Waits until all members have the same objects, and returns them. Otherwise raises the index that
-%% each has applied, and keys that differ.
+%% each has applied, what each knows of the others, and keys that differ.
 settled(#{members := Members} = Setting, Name) ->
     Get = fun() -> [at(Setting, Node, contents, [Name]) || Node <- Members] end,
     AreEqual = fun() ->
@@ -109,7 +109,10 @@ settled(#{members := Members} = Setting, Name) ->
         ok -> hd(Get())
     catch
         error:{not_within_ms, _} = Reason ->
-            Applied = [{Node, applied(Setting, {Name, Node})} || Node <- Members],
+            Applied = [
+                {Node, applied(Setting, {Name, Node}), member(Setting, {Name, Node})}
+             || Node <- Members
+            ],
             Different = differences(Get()),
             error({Reason, Name, Applied, length(Different), lists:sublist(Different, 20)})
     end.
@@ -118,6 +121,12 @@ settled(#{members := Members} = Setting, Name) ->
 applied(Setting, Server) ->
     {ok, {{Index, _Term}, _}, _} = ask(Setting, ra, local_query, [Server, fun erlang:is_map/1]),
     Index.
+
+%% Returns the state of a member, and how far it believes the others to be.
+member(#{cluster := Cluster} = Setting, {_, Node} = Server) ->
+    {ok, Overview, _} = ask(Setting, ra, member_overview, [Server]),
+    Sent = maps:with([current_term, leader_id, last_applied, commit_index, cluster], Overview),
+    {ats_cluster:call(Cluster, Node, ets, lookup, [ra_state, element(1, Server)]), Sent}.
 
 %% Returns the keys that members have different objects of, with those.
 differences(Contents) ->

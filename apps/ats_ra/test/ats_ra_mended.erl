@@ -1,17 +1,19 @@
-%% The library `ra' as Debian has it, release 2.2.0, with three faults mended. Later releases have
-%% not the faults (pull requests 340, 342 and 470 of rabbitmq/ra):
+%% The library `ra' as Debian has it, release 2.2.0, with four faults mended. Later releases have
+%% not the faults (pull requests 340, 342, 470 and 641 of rabbitmq/ra):
 %%
 %% - A server that becomes leader may answer before the first entry of its term is committed, so
 %%   without the commands that the leader before it had answered. Consistent reads are stale then.
 %% - Confirmations of members in an earlier term count in a later one, with the same result.
 %% - A member whose leader ends in the middle of a snapshot waits for the rest of it for ever:
 %%   messages of the next leader change nothing but the time at which it would give up.
+%% - A member does not answer a snapshot of entries that it has applied. The leader sends the same
+%%   snapshot again every two minutes, and no entries until then.
 -module(ats_ra_mended).
 
 -export([write/2]).
 
 %% The number of expressions that change.
--define(CHANGES, 3).
+-define(CHANGES, 4).
 
 %% Writes the mended module of a folder of beams into another one.
 -spec write(From :: file:filename(), To :: file:filename()) -> ok.
@@ -26,6 +28,8 @@ write(From, To) ->
 
 mend({function, At, handle_receive_snapshot, 2, Clauses}, Changes) ->
     {{function, At, handle_receive_snapshot, 2, [give_up() | Clauses]}, Changes + 1};
+mend({function, At, handle_follower, 2, Clauses}, Changes) ->
+    {{function, At, handle_follower, 2, [answer_old_snapshot() | Clauses]}, Changes + 1};
 mend({map, At, Map, [Field] = Fields}, Changes) ->
     case Field of
         {map_field_assoc, _, {atom, _, leader_id}, {var, _, 'Id'}} ->
@@ -56,13 +60,26 @@ mend_list([Part | Parts], Changes) ->
 mend_list(End, Changes) ->
     {End, Changes}.
 
-%% A clause for entries of a later leader.
+%% Returns a clause for entries of a later leader.
 give_up() ->
-    {ok, Tokens, _} = erl_scan:string("
+    clause("
         handle_receive_snapshot(#append_entries_rpc{term = Term} = Rpc,
                                 #{current_term := Current} = State) when Term > Current ->
             {follower, Follower, []} = handle_receive_snapshot(receive_snapshot_timeout, State),
-            {follower, Follower, [{next_event, Rpc}]}."),
+            {follower, Follower, [{next_event, Rpc}]}.").
+
+%% Returns a clause for a snapshot of entries that are applied: the leader goes on behind it.
+answer_old_snapshot() ->
+    clause("
+        handle_follower(#install_snapshot_rpc{term = Term, meta = #{index := Index, term := Last}},
+                        #{current_term := Current, last_applied := Applied} = State)
+          when Term >= Current, Index =< Applied ->
+            Reply = #install_snapshot_result{term = Current, last_term = Last,
+                                             last_index = Index},
+            {follower, State, [{reply, Reply}]}.").
+
+clause(Text) ->
+    {ok, Tokens, _} = erl_scan:string(Text),
     {ok, {function, _, _, _, [Clause]}} = erl_parse:parse_form(Tokens),
     Clause.
 
