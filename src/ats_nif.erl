@@ -13,7 +13,7 @@
 
 -export([new/2, delete/1, delete/2, delete_object/2, delete_all_objects/1]).
 -export([insert/2, insert_new/2, insert/3, insert_new/3, ttl/2, own_ttl/2, touch/3]).
--export([transact/1, transact/4]).
+-export([transact/1, transact/4, exchange/3]).
 -export([lookup/2, lookup_element/3, lookup_element/4]).
 -export([lookup_elements/3, member/2, take/2]).
 -export([lookup_many/2, take_many/2, delete_many/2]).
@@ -46,7 +46,7 @@
 
 -nifs([new/2, delete/1, delete/2, delete_object/2, delete_all_objects/1]).
 -nifs([insert/2, insert_new/2, insert/3, insert_new/3, ttl/2, own_ttl/2, touch/3]).
--nifs([transact/1, transact/4]).
+-nifs([transact/1, transact/4, exchange/3]).
 -nifs([lookup/2, lookup_element/3, lookup_element/4]).
 -nifs([lookup_elements/3, member/2, take/2]).
 -nifs([lookup_many/2, take_many/2, delete_many/2]).
@@ -349,6 +349,11 @@ transact(_Table, _Conditions, _Then, _Else) -> ?NOT_LOADED.
           {boolean(), [Results :: [term()]]}
         | {Number :: pos_integer(), ats_errors:in_table()}.
 transact(_Parts) -> ?NOT_LOADED.
+
+%% Replaces the object of `Seen' by that of `New', which has the same key, and returns `true', if
+%% the table still has it. Both are lists of at most one object, which is none without one.
+-spec exchange(ats:table(), Seen :: [tuple()], New :: [tuple()]) -> boolean().
+exchange(_Table, _Seen, _New) -> ?NOT_LOADED.
 
 -spec ttl(ats:table(), term()) -> non_neg_integer() | infinity | undefined.
 ttl(_Table, _Key) -> ?NOT_LOADED.

@@ -17,4 +17,14 @@ update(Table, Key, Function) ->
                                     {Type, KeyPos}
                             end, Key, Function,
                             fun() -> ats_merge_access:lookup(Table, Key) end,
-                            fun(Conditions, Steps) -> run(Table, Conditions, Steps, []) end).
+                            fun(Before, After) ->
+                                    {Held, _} = run(Table, [condition(Key, Before)],
+                                                    steps(Key, After), []),
+                                    Held
+                            end).
+
+condition(Key, []) -> {absent, Key};
+condition(_Key, [Object]) -> {equals, Object}.
+
+steps(Key, []) -> [{delete, Key}];
+steps(_Key, [Object]) -> [{insert, Object}].

@@ -46,50 +46,43 @@ cause(_Table, Cause) ->
 update(Table, Key, Function) ->
     update(Table, fun() -> {ats_info:item(type, Table), ats_info:item(keypos, Table)} end, Key,
            Function, fun() -> ats_nif:lookup(Table, Key) end,
-           fun(Conditions, Steps) -> run(Table, Conditions, Steps, []) end).
+           fun(Before, After) -> ats_nif:exchange(Table, Before, After) end).
 
 %% @doc Replaces the objects of a key in a table of this type and key position, which is read by
-%% `Lookup' and changed by `Run'.
+%% `Lookup' and changed by `Exchange'.
 -spec update(ats:table(), fun(() -> {ats:table_type() | undefined, pos_integer() | undefined}), Key,
-             fun((Before) -> After), Lookup, Run) -> After
+             fun((Before) -> After), Lookup, Exchange) -> After
               when Key :: term(), Before :: [tuple()], After :: [tuple()],
-                   Lookup :: fun(() -> Before),
-                   Run :: fun(([ats:condition()], [ats:step()]) -> {boolean(), [term()]}).
-update(Table, Kind, Key, Function, Lookup, Run) ->
+                   Lookup :: fun(() -> Before), Exchange :: fun((Before, After) -> boolean()).
+update(Table, Kind, Key, Function, Lookup, Exchange) ->
     is_function(Function, 1) orelse error({ats_error, function}),
     {Type, KeyPos} = Kind(),
     %% The look-up names the reason why there is no such table.
     lists:member(Type, [set, ordered_set, undefined]) orelse error({ats_error, table_type}),
-    attempt(Table, Key, Function, Lookup, Run, is_key(Type, Key, KeyPos), ?ATTEMPTS).
+    attempt(Table, Function, Lookup, Exchange, is_key(Type, Key, KeyPos), ?ATTEMPTS).
 
-attempt(_Table, _Key, _Function, _Lookup, _Run, _IsKey, 0) ->
+attempt(_Table, _Function, _Lookup, _Exchange, _IsKey, 0) ->
     error({ats_error, contended});
-attempt(Table, Key, Function, Lookup, Run, IsKey, Left) ->
+attempt(Table, Function, Lookup, Exchange, IsKey, Left) ->
     Before = Lookup(),
     case Function(Before) of
         Before ->
             Before;
         After ->
-            case Run([condition(Key, Before)], steps(Key, IsKey, After)) of
-                {true, _} ->
+            check(IsKey, After),
+            case Exchange(Before, After) of
+                true ->
                     After;
-                {false, _} ->
+                false ->
                     ok = ats_nif:count_retry(Table),
                     erlang:yield(),
-                    attempt(Table, Key, Function, Lookup, Run, IsKey, Left - 1)
+                    attempt(Table, Function, Lookup, Exchange, IsKey, Left - 1)
             end
     end.
 
-condition(Key, []) -> {absent, Key};
-condition(_Key, [Object]) -> {equals, Object}.
-
-steps(Key, _IsKey, []) ->
-    [{delete, Key}];
-steps(_Key, IsKey, [Object]) ->
-    IsKey(Object) orelse error({ats_error, object}),
-    [{insert, Object}];
-steps(_Key, _IsKey, _Other) ->
-    error({ats_error, object}).
+check(_IsKey, []) -> ok;
+check(IsKey, [Object]) -> IsKey(Object) orelse error({ats_error, object});
+check(_IsKey, _Other) -> error({ats_error, object}).
 
 %% Returns a function that tells whether a term is an object with this key.
 is_key(Type, Key, KeyPos) ->

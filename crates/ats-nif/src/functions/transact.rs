@@ -26,7 +26,18 @@ pub(super) fn functions() -> Vec<sys::ErlNifFunc> {
     vec![
         nif!("transact", transact, 4),
         nif!("transact", transact_all, 1),
+        nif!("exchange", exchange, 3),
     ]
+}
+
+/// `exchange(Table, Seen, New)`: `true` if the object of `Seen` was replaced by that of `New`. Both
+/// are lists of at most one object.
+fn exchange<'e>(env: Env<'e>, [table, seen, new]: [VmTerm<'e>; 3]) -> NifResult<'e> {
+    with_writable(env, table, |shared, _| {
+        let [seen, new] = [seen, new].map(|list| ListTerms(list).next());
+        let done = scratch::with_workspace(|work| shared.table.exchange(seen, new, work))?;
+        Ok(boolean(done))
+    })
 }
 
 /// Number of tables, conditions, steps and parts of steps above which a transaction runs on a dirty

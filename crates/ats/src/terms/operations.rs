@@ -4,6 +4,7 @@
 pub(crate) mod change;
 pub(crate) mod counter;
 pub(crate) mod delete;
+pub(crate) mod exchange;
 pub(crate) mod in_place;
 pub(crate) mod insert;
 pub(crate) mod lifetime;

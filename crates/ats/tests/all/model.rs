@@ -25,6 +25,11 @@ enum Op {
     DeleteObject(Term),
     /// Deletes the present object with this number, so that a deletion is certain.
     DeletePresent(usize),
+    /// Exchanges a term for another one.
+    Exchange(Option<Term>, Option<Term>),
+    /// Exchanges the present object with this number for one with these elements behind its key, or
+    /// for none.
+    ExchangePresent(usize, Option<Vec<Term>>),
     UpdateElement(Term, Vec<(usize, Term)>, Option<Term>),
     UpdateCounter(Term, Vec<Count>, Option<Term>),
     Step(Term),
@@ -103,6 +108,9 @@ fn op() -> impl Strategy<Value = Op> {
         1 => key().prop_map(Op::Delete),
         1 => anything().prop_map(Op::DeleteObject),
         2 => any::<usize>().prop_map(Op::DeletePresent),
+        1 => (default(), default()).prop_map(|(seen, new)| Op::Exchange(seen, new)),
+        3 => (any::<usize>(), option::weighted(0.8, vec(value(), 0..3)))
+            .prop_map(|(at, rest)| Op::ExchangePresent(at, rest)),
         3 => (key(), vec((0usize..6, value()), 0..3), default())
             .prop_map(|(key, values, default)| Op::UpdateElement(key, values, default)),
         3 => (key(), vec(count(), 0..4), default())
@@ -180,6 +188,23 @@ fn apply(
                 let deleted = table.delete_object(&object, &mut Workspace::new());
                 assert_eq!(deleted, model.delete_object(&object));
             }
+        }
+        Op::Exchange(seen, new) => {
+            let [seen, new] = [seen, new].map(Option::as_ref);
+            let expected = model.exchange(seen, new);
+            assert_eq!(table.exchange(seen, new, work), expected);
+        }
+        Op::ExchangePresent(at, rest) => {
+            let Some(seen) = model.objects.get(at % model.objects.len().max(1)).cloned() else {
+                return;
+            };
+            let own = seen.as_tuple().expect("an object is a tuple");
+            let own = own.iter().take(model.key_index + 1).cloned();
+            let new = rest
+                .as_ref()
+                .map(|rest| Term::Tuple(Tuple::new(own.chain(rest.iter().cloned()).collect())));
+            let expected = model.exchange(Some(&seen), new.as_ref());
+            assert_eq!(table.exchange(Some(&seen), new.as_ref(), work), expected);
         }
         Op::UpdateElement(key, values, default) => {
             let expected = model.update_element(key, values, default.as_ref());

@@ -3,7 +3,7 @@
 use crate::common::{ALL_TYPES, TermTable, everything, objects, patiently};
 use ats::terms::{CounterOp, TableType, Workspace};
 use ats_term::Term;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 const TIME: Duration = Duration::from_millis(300);
@@ -202,5 +202,43 @@ fn clearing_goes_with_everything() {
         assert_eq!(table.len().unwrap(), everything(&table).len(), "{kind:?}");
         table.clear().expect("memory does not fail");
         assert_eq!((table.len().unwrap(), everything(&table).len()), (0, 0));
+    }
+}
+
+#[test]
+fn exchanged_objects_lose_no_change_of_others() {
+    const KEYS: u64 = 3;
+    for kind in [TableType::Set, TableType::OrderedSet] {
+        let table = TermTable::new(kind, 1);
+        let objects: Vec<Term> = (0..KEYS).map(|key| Term::from((key, 0))).collect();
+        insert_many(&table, &objects);
+        let added = AtomicU64::new(0);
+        let exchange = |round: u64| {
+            let key = round % KEYS;
+            let Some(seen) = version(&table, i64::try_from(key).expect("small")) else {
+                panic!("the object is there");
+            };
+            let [before, after] = [seen, seen + 1].map(|value| Term::from((key, value)));
+            let mut work = Workspace::new();
+            let done = patiently(|| table.exchange(Some(&before), Some(&after), &mut work));
+            added.fetch_add(u64::from(done), Ordering::Relaxed);
+        };
+        // Counters change in place, without the lock of the key.
+        let count = |round: u64| {
+            let op = CounterOp {
+                position: 2,
+                increment: 1.into(),
+                wrap: None,
+            };
+            let (key, mut work) = (Term::from(round % KEYS), Workspace::new());
+            patiently(|| table.update_counter(&key, std::slice::from_ref(&op), None, &mut work));
+            added.fetch_add(1, Ordering::Relaxed);
+        };
+        race(&[&exchange, &exchange, &count], &[]);
+        let values = (0..KEYS).map(|key| version(&table, i64::try_from(key).expect("small")));
+        let sum: i64 = values
+            .map(|value| value.expect("the object is there"))
+            .sum();
+        assert_eq!(u64::try_from(sum), Ok(added.into_inner()));
     }
 }

@@ -120,6 +120,30 @@ impl Model {
         Ok(())
     }
 
+    pub(crate) fn exchange(
+        &mut self,
+        seen: Option<&Term>,
+        new: Option<&Term>,
+    ) -> Result<bool, Error> {
+        if self.is_bag() {
+            return Err(Error::TableType);
+        }
+        for object in seen.iter().chain(&new) {
+            self.check(object)?;
+        }
+        let Some(key) = new.or(seen).map(|object| self.key(object).clone()) else {
+            return Ok(true);
+        };
+        if self.lookup(&key).first() != seen {
+            return Ok(false);
+        }
+        match new {
+            Some(new) => self.insert_or_replace(new),
+            None => drop(self.take(&key)),
+        }
+        Ok(true)
+    }
+
     fn index_to_change(&self, position: usize) -> Result<usize, Error> {
         match position {
             0 => Err(Error::Position),
