@@ -8,6 +8,7 @@
 -export([list/1, browse/5]).
 
 -define(COLUMNS, [15, 17, 5, 6, 8]).
+-define(WIDEST, 48).
 -define(COMMANDS, "(q)uit (p)Digits (k)ill /Regexp -->").
 
 -type table() :: term().
@@ -24,22 +25,30 @@
 %% All tables
 %%--------------------------------------------------------------------------------------------
 
-%% @doc Prints a line for each table.
+%% @doc Prints a line for each table. A column is as wide as its widest value, and no narrower than
+%% that of `ets:i/0'; a value beyond ?WIDEST characters is printed whole, and moves the rest of its
+%% line.
 -spec list(Facade :: module()) -> ok.
 list(Facade) ->
-    print_row([id, name, type, size, mem, owner]),
-    io:format(" ~s~n", [lists:duplicate(76, $-)]),
-    lists:foreach(fun(Table) -> print_table(Facade, Table) end, lists:sort(Facade:all())).
+    Rows = [row([id, name, type, size, mem, owner])
+            | [table_row(Facade, Table) || Table <- lists:sort(Facade:all())]],
+    [Header | Tables] = Rows,
+    Widths = lists:foldl(fun widen/2, ?COLUMNS, Rows),
+    print_row(Header, Widths),
+    io:format(" ~s~n", [lists:duplicate(lists:sum(Widths) + 25, $-)]),
+    lists:foreach(fun(Row) -> print_row(Row, Widths) end, Tables).
 
-%% A table may be gone by the time that its line is printed.
--spec print_table(module(), table()) -> ok.
-print_table(Facade, Table) ->
+-type row() :: {Columns :: [string()], Last :: string()} | {unreadable, string()}.
+
+%% A table may be gone by the time that its line is made.
+-spec table_row(module(), table()) -> row().
+table_row(Facade, Table) ->
     case Facade:info(Table) of
         undefined ->
-            io:format("~-10s ... unreadable ~n", [text(Table)]);
+            {unreadable, text(Table)};
         Info ->
             Items = [proplists:get_value(Item, Info) || Item <- [name, type, size, memory]],
-            print_row([Table | Items] ++ [registered_name(proplists:get_value(owner, Info))])
+            row([Table | Items] ++ [registered_name(proplists:get_value(owner, Info))])
     end.
 
 -spec registered_name(pid()) -> atom() | pid().
@@ -49,12 +58,26 @@ registered_name(Pid) ->
         _ -> Pid
     end.
 
-%% Columns are wider where a value needs it, so that nothing is cut off.
--spec print_row([term()]) -> ok.
-print_row(Values) ->
-    {Padded, [Last]} = lists:split(length(?COLUMNS), [text(Value) || Value <- Values]),
-    Columns = [string:pad(Text, Width) || {Text, Width} <- lists:zip(Padded, ?COLUMNS)],
-    io:format(" ~s~n", [lists:join($\s, Columns ++ [Last])]).
+-spec row([term()]) -> row().
+row(Values) ->
+    {Columns, [Last]} = lists:split(length(?COLUMNS), [text(Value) || Value <- Values]),
+    {Columns, Last}.
+
+-spec widen(row(), [pos_integer()]) -> [pos_integer()].
+widen({unreadable, _}, Widths) ->
+    Widths;
+widen({Columns, _}, Widths) ->
+    [case length(Text) of
+         Length when Length =< ?WIDEST -> max(Length, Width);
+         _ -> Width
+     end || {Text, Width} <- lists:zip(Columns, Widths)].
+
+-spec print_row(row(), [pos_integer()]) -> ok.
+print_row({unreadable, Table}, _Widths) ->
+    io:format("~-10s ... unreadable ~n", [Table]);
+print_row({Columns, Last}, Widths) ->
+    Padded = [string:pad(Text, Width) || {Text, Width} <- lists:zip(Columns, Widths)],
+    io:format(" ~s~n", [lists:join($\s, Padded ++ [Last])]).
 
 %%--------------------------------------------------------------------------------------------
 %% The objects of one table
