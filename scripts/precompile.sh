@@ -5,10 +5,11 @@
 #   scripts/precompile.sh --no-archive TARGET    builds and checks a library, and prints its path
 #   scripts/precompile.sh --needs LIBRARY TARGET    checks the needs of a library that is built
 #
-# They go to _build/precompiled, from where they are to be copied to the folder that users name by
-# ATS_PRECOMPILED_URL. checksums.term, which belongs into the package, gets the names and sums of
-# all archives of this version that are in that folder. The needs of a library are checked first:
-# one for glibc may need ATS_GLIBC or an older version of it, 2.31 by default.
+# They go to _build/precompiled, which users name by ATS_PRECOMPILED_URL, there or where it was
+# copied to. checksums.term, in that folder and in the package, gets the names and sums of all
+# archives of this version that are in that folder. The needs of a library are checked first: one
+# for glibc may need ATS_GLIBC or an older version of it, 2.31 by default. `make precompiled' makes
+# a library for this machine's.
 #
 # With cargo-zigbuild (`pip install ziglang cargo-zigbuild`) a library for Linux needs no glibc
 # newer than ATS_GLIBC, wherever it is built. Without it, build on a system that is as old. Then a
@@ -128,4 +129,8 @@ done
     (cd "$folder" && sha256sum "ats_nif-$version-nif-"*.tar.gz) |
         sed 's/^\([0-9a-f]*\)  \(.*\)$/{"\2",\n "\1"}./'
 } >checksums.term
+cp checksums.term "$folder"
 cat checksums.term
+echo "A project takes the library by ATS_PRECOMPILED_URL=file://$(cd "$folder" && pwd)" >&2
+echo "The folder may be moved as a whole. A server needs ATS_PRECOMPILED_CHECKSUMS besides, which" \
+    "names a copy of checksums.term." >&2

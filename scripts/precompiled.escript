@@ -5,8 +5,9 @@
 %%
 %% Takes the archive from the folder at URL (http, https or file), and writes the library in it to
 %% the file LIBRARY. Which archives there are, and the SHA-256 of each, says `checksums.term' in the
-%% package; what is not named there is not fetched, and what differs is not used. Archives are kept
-%% in the folder that ATS_PRECOMPILED_CACHE names, or in the cache of the user. The variables
+%% package, or another file that ATS_PRECOMPILED_CHECKSUMS names; a package without that file takes
+%% the one of a folder on this machine. What is not named there is not fetched, and what differs is
+%% not used. Archives are kept in the folder that ATS_PRECOMPILED_CACHE names, or in the cache of the user. The variables
 %% HTTPS_PROXY, HTTP_PROXY and NO_PROXY name proxies, also in small letters, as for curl.
 %%
 %% An archive is for a version of the package, a version of the interface of native functions, and a
@@ -25,8 +26,9 @@ main([Url, Library]) ->
          || file:native_name_encoding() =:= utf8],
     try
         ok = start(crypto),
-        {Name, Sum} = find(version(), target(), checksums()),
-        Archive = cached(Name, Sum, string:trim(Url, trailing, "/") ++ "/" ++ Name),
+        Folder = string:trim(Url, trailing, "/"),
+        {Name, Sum} = find(version(), target(), checksums(Folder)),
+        Archive = cached(Name, Sum, Folder ++ "/" ++ Name),
         case file:write_file(Library, library_in(Name, Archive)) of
             ok -> ok;
             {error, Reason} -> refuse("~ts: ~ts", [Library, file:format_error(Reason)])
@@ -60,12 +62,27 @@ in_package(File) ->
     Scripts = filename:dirname(filename:absname(escript:script_name())),
     filename:join(filename:dirname(Scripts), File).
 
-checksums() ->
-    case file:consult(in_package("checksums.term")) of
+checksums(Url) ->
+    InPackage = in_package("checksums.term"),
+    case {os:getenv("ATS_PRECOMPILED_CHECKSUMS", ""), filelib:is_regular(InPackage), Url} of
+        {"", true, _} -> checksums_in(InPackage);
+        {"", false, "file://" ++ Folder} -> checksums_in(decoded(Folder ++ "/checksums.term"));
+        {"", false, _} -> no_checksums("no checksums.term");
+        {Named, _, _} -> checksums_in(Named)
+    end.
+
+checksums_in(File) ->
+    case file:consult(File) of
         {ok, Sums} -> [checksum(Sum) || Sum <- Sums];
-        {error, enoent} -> refuse("this package names none, because it has no checksums.term", []);
+        {error, enoent} -> no_checksums(["there is no ", File]);
         {error, Reason} -> refuse("checksums.term: ~ts", [file:format_error(Reason)])
     end.
+
+no_checksums(Why) ->
+    refuse("this package names none, since none is published yet (~ts). What works: `make"
+           " precompiled' in a clone of the repository, on a machine with Rust, makes a folder, which"
+           " ATS_PRECOMPILED_URL names as file:///FOLDER, or https://SERVER/FOLDER together with"
+           " ATS_PRECOMPILED_CHECKSUMS=FILE; or ATS_NIF_PATH names a library", [Why]).
 
 checksum({Name, Sum} = Pair) ->
     case io_lib:printable_unicode_list(Name) andalso io_lib:printable_unicode_list(Sum) of

@@ -9,7 +9,8 @@
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2]).
 -export([fetched/1, wrong_checksum/1, no_server/1, not_on_the_server/1, wrong_target/1]).
--export([other_interfaces/1, no_checksums/1, not_an_archive/1, cannot_be_loaded/1]).
+-export([other_interfaces/1, no_checksums/1, checksums_elsewhere/1, not_an_archive/1]).
+-export([cannot_be_loaded/1]).
 -export([kept/1, without_home/1, cache_that_cannot_be_written/1, from_a_folder/1, redirected/1]).
 -export([through_a_proxy/1, without_certificates/1, other_schemes/1, other_checksums/1]).
 -export([cargo_is_not_asked/1, needs_are_checked/1, made_by_the_script/1]).
@@ -18,7 +19,7 @@ suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
     [fetched, wrong_checksum, no_server, not_on_the_server, wrong_target, other_interfaces,
-     no_checksums, not_an_archive, cannot_be_loaded, kept, without_home,
+     no_checksums, checksums_elsewhere, not_an_archive, cannot_be_loaded, kept, without_home,
      cache_that_cannot_be_written, from_a_folder, redirected, through_a_proxy,
      without_certificates, other_schemes, other_checksums, cargo_is_not_asked, needs_are_checked,
      made_by_the_script].
@@ -98,7 +99,28 @@ other_interfaces(Config) ->
 
 no_checksums(Config) ->
     ok = file:delete(in(Config, "checksums.term")),
-    falls_back(Config, ["this package names none"]).
+    Ways = ["make precompiled", "ATS_PRECOMPILED_CHECKSUMS", "ATS_NIF_PATH"],
+    falls_back(Config, ["this package names none" | Ways]),
+    {1, [Said]} = fetch([{url, "file:///nowhere"} | Config], []),
+    said(Said, ["this package names none", "there is no /nowhere/checksums.term" | Ways]).
+
+%% A package without checksums takes those of a folder on this machine, and for a server those of a
+%% file that the user names, which come before those of the package.
+checksums_elsewhere(Config) ->
+    Served = proplists:get_value(served, Config),
+    Local = in(Config, "local é"),
+    Sums = filename:join(Local, "checksums.term"),
+    ok = filelib:ensure_dir(Sums),
+    ok = file:rename(in(Config, "checksums.term"), Sums),
+    Name = name(interface()),
+    {ok, _} = file:copy(filename:join(Served, Name), filename:join(Local, Name)),
+    {0, _} = fetch([{url, "file://" ++ Local ++ "/"} | Config], without_cache()),
+    Named = [{"ATS_PRECOMPILED_CHECKSUMS", Sums} | without_cache()],
+    {0, _} = fetch(Config, Named),
+    ok = file:write_file(in(Config, "checksums.term"), ""),
+    {0, _} = fetch(Config, Named),
+    {1, [Said]} = fetch([{url, "file://" ++ Local} | Config], without_cache()),
+    said(Said, ["checksums.term has none of"]).
 
 not_an_archive(Config) ->
     serve(name(interface()), <<"no archive at all">>, Config),
@@ -285,8 +307,14 @@ made_by_the_script(Config) ->
             {ok, Sums} = file:read_file(filename:join(Made, "checksums.term")),
             ok = file:write_file(in(Config, "checksums.term"), Sums),
             Url = "file://" ++ filename:join(Made, "_build/precompiled"),
-            {0, _} = build([{url, Url} | Config], [{"CARGO", none}]),
-            ?assertEqual({ok, content(proplists:get_value(library, Config))}, installed(Config));
+            [begin
+                 {0, _} = build([{url, Url} | Config], [{"CARGO", none}]),
+                 ?assertEqual({ok, content(proplists:get_value(library, Config))},
+                              installed(Config)),
+                 ok = file:delete(in(Config, "priv/ats_nif.so")),
+                 %% The second time the folder's own checksums serve.
+                 file:delete(in(Config, "checksums.term"))
+             end || _ <- [1, 2]];
         _ ->
             {skip, "there is no readelf here"}
     end.
@@ -353,7 +381,8 @@ without_cargo(Folder, Config) ->
 %% it.
 run(Folder, Script, Arguments, Env) ->
     Unset = [{Name, false} || Name <- ["REBAR_ROOT_DIR", "REBAR_BUILD_DIR", "ATS_SKIP_NIF_BUILD",
-                                       "ATS_NIF_PATH", "ATS_CARGO_FLAGS", "CARGO_BUILD_TARGET"]
+                                       "ATS_PRECOMPILED_CHECKSUMS", "ATS_NIF_PATH", "ATS_CARGO_FLAGS",
+                                       "CARGO_BUILD_TARGET"]
                                  ++ proxies(),
                               not lists:keymember(Name, 1, Env)],
     ats_test_lib:run_program(filename:join(Folder, Script), Arguments, Folder, Unset ++ Env).
