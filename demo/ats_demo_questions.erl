@@ -20,6 +20,7 @@
 %% Larger than any code point, so `{Category, ?BEYOND}' lies after all of a category.
 -define(BEYOND, 16#110000).
 -define(REPORT_EVERY, 4096).
+-define(TOO_SHORT_NS, 1_000_000).
 
 %%--------------------------------------------------------------------------------------------
 %% Tables
@@ -84,12 +85,21 @@ ask({Text, Ask, Show}, AtsTables, EtsTables) ->
     {EtsAnswer, EtsTime} = best_time(fun() -> Ask(ets, EtsTables) end),
     Equal = AtsAnswer =:= EtsAnswer,
     ats_demo_terminal:line("~n~ts~n  ~ts", [Text, Show(AtsAnswer)]),
-    ats_demo_terminal:line("  (ats ~ts, ets ~ts, ~ts)",
-                           [ats_demo_terminal:short_time(AtsTime),
-                            ats_demo_terminal:short_time(EtsTime),
-                            case Equal of true -> "equal answers"; false -> "DIFFERENT" end]),
+    ats_demo_terminal:line("  (~ts~ts)", [times(AtsTime, EtsTime),
+                                          case Equal of
+                                              true -> "equal answers";
+                                              false -> "DIFFERENT"
+                                          end]),
     [ats_demo_terminal:line("  ets says: ~tp", [EtsAnswer]) || not Equal],
     Equal.
+
+%% An answer of some microseconds shows what the functions do, and says nothing of speed.
+-spec times(Ats :: non_neg_integer(), Ets :: non_neg_integer()) -> string().
+times(Ats, Ets) when Ats < ?TOO_SHORT_NS; Ets < ?TOO_SHORT_NS ->
+    "";
+times(Ats, Ets) ->
+    "ats " ++ ats_demo_terminal:milliseconds(Ats) ++
+        ", ets " ++ ats_demo_terminal:milliseconds(Ets) ++ ", ".
 
 %% Returns the best time of five runs: the cost without disturbance.
 -spec best_time(fun(() -> Answer)) -> {Answer, Nanoseconds :: non_neg_integer()}.

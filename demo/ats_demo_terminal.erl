@@ -5,7 +5,7 @@
 -module(ats_demo_terminal).
 
 -export([init/1, heading/1, line/2, progress/3, table/2]).
--export([count/1, seconds/1, short_time/1, ratio/1]).
+-export([count/1, seconds/1, milliseconds/1, ratio/1]).
 
 -define(BAR_COLUMNS, 30).
 -define(KIND, {?MODULE, kind}).
@@ -94,11 +94,9 @@ thousands(Digits) -> [Digits].
 seconds(Microseconds) ->
     lists:flatten(io_lib:format("~.2f s", [Microseconds / 1.0e6])).
 
-%% @doc Returns a time in the unit that suits it.
--spec short_time(Nanoseconds :: non_neg_integer()) -> string().
-short_time(Ns) when Ns < 10_000 -> lists:flatten(io_lib:format("~.1f us", [Ns / 1.0e3]));
-short_time(Ns) when Ns < 10_000_000 -> lists:flatten(io_lib:format("~b us", [Ns div 1000]));
-short_time(Ns) -> lists:flatten(io_lib:format("~b ms", [Ns div 1_000_000])).
+-spec milliseconds(Nanoseconds :: non_neg_integer()) -> string().
+milliseconds(Ns) ->
+    lists:flatten(io_lib:format("~b ms", [Ns div 1_000_000])).
 
 -spec ratio(float()) -> string().
 ratio(Ratio) ->
