@@ -12,6 +12,7 @@
 #   ATS_PRECOMPILED_URL a folder of precompiled libraries (http, https or file). If none fits,
 #                       which is said, cargo builds it (see scripts/precompiled.escript)
 #   ATS_CARGO_FLAGS     further flags for cargo, for example "--offline"
+#   ATS_PRECOMPILED_CHECKSUMS   a file with the SHA-256 of each, in the place of checksums.term
 #   ATS_PRECOMPILED_CACHE   a folder in which fetched libraries are kept
 #   HTTPS_PROXY, HTTP_PROXY, NO_PROXY   proxies, through which they are fetched
 #   CARGO_TARGET_DIR, CARGO_BUILD_TARGET   as cargo understands them
@@ -93,16 +94,36 @@ if [ -n "${ATS_PRECOMPILED_URL:-}" ] && [ -z "$features" ]; then
     echo "build_nif.sh: the library is built by cargo instead" >&2
 fi
 
+# A dependency of another project is built once, in a folder that is removed at the end: it would
+# keep a hundred megabytes for a build after a change. `priv/.built' tells from what the library was
+# built, since cargo can no longer tell. Who names a folder by CARGO_TARGET_DIR keeps it.
+settings="${CARGO_BUILD_TARGET:-}|${RUSTFLAGS:-}|${ATS_CARGO_FLAGS:-}"
+built=$priv/.built
+case ${CARGO_TARGET_DIR:-$PWD} in
+    */_build/*/lib/ats | */deps/ats)
+        if [ -f "$library" ] && [ -f "$built" ] &&
+            [ "$(cat "$built")" = "$settings $(cksum <"$library")" ] &&
+            [ -z "$(find Cargo.toml Cargo.lock crates -newer "$built")" ]; then
+            exit 0
+        fi
+        make_work
+        target=$work/target
+        ;;
+    *) built= ;;
+esac
+
 command -v cargo >/dev/null 2>&1 ||
     fail "Rust is needed to build ats: install it from https://rustup.rs, or name a folder of" \
-        "precompiled libraries by ATS_PRECOMPILED_URL"
+        "precompiled libraries by ATS_PRECOMPILED_URL, or a library by ATS_NIF_PATH" \
+        "(docs/use/installing.md)"
 
 # shellcheck disable=SC2086 # Lists of words.
 cargo build --profile "$profile" --locked -p ats-nif --target-dir "$target" \
     $features ${ATS_CARGO_FLAGS:-} >&2
 
 case "$(uname -s)" in
-    Darwin) built=libats_nif.dylib ;;
-    *) built=libats_nif.so ;;
+    Darwin) made=libats_nif.dylib ;;
+    *) made=libats_nif.so ;;
 esac
-install_library "$target/${CARGO_BUILD_TARGET:+$CARGO_BUILD_TARGET/}$profile/$built"
+install_library "$target/${CARGO_BUILD_TARGET:+$CARGO_BUILD_TARGET/}$profile/$made"
+[ -z "$built" ] || echo "$settings $(cksum <"$library")" >"$built"

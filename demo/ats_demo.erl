@@ -1,8 +1,8 @@
 %% @doc The demonstration behind `make demo': ats at work beside ets.
 %%
 %% First both hold the Unicode Character Database and answer the same questions about it; then
-%% several processes fill one ordered table at the same time, and read it. Last, tables on disk outlive a virtual machine that
-%% is killed.
+%% several processes fill one ordered table at the same time, and read it. Last, tables on disk
+%% outlive a virtual machine that is killed.
 -module(ats_demo).
 
 -export([main/1]).

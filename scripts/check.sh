@@ -29,6 +29,17 @@ check "clippy" cargo clippy --workspace --all-targets --features ats-nif/forcing
 check "clippy of the release" cargo clippy -p ats-nif --locked -- -D warnings
 check "clippy of the functions for tests of terms" \
     cargo clippy -p ats-nif --features test-nifs --locked -- -D warnings
+# The oldest Rust that Cargo.toml promises, which rustup installs if it can.
+oldest=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+if command -v rustup >/dev/null 2>&1 && {
+    rustup run "$oldest" cargo --version ||
+        rustup toolchain install "$oldest" --profile minimal --no-self-update
+} >/dev/null 2>&1; then
+    check "Rust $oldest" cargo "+$oldest" check -p ats -p ats-nif -p ats-cli --locked \
+        --features ats/derive,ats/disk,ats/serde,ats/uuid,ats/chrono --target-dir "$target/oldest"
+else
+    echo "not run: Rust $oldest, which rustup cannot install here"
+fi
 # Stores for comparison, and what they need, are in no release.
 release_has_no_rivals() {
     depended=$(cargo tree -p ats-nif -e normal --prefix none --locked) || return

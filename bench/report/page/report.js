@@ -34,14 +34,18 @@ function draw(chart, state) {
   if (state.ratio) traces = relative(traces);
   const wrap = (values) => values.map((value) => broken(value, narrow ? 22 : Infinity));
   traces = traces.map((t) => ({ ...t, ...(named ? { y: wrap(t.y) } : {}) }));
-  const room = named ? Math.max(320, 140 + rows * (narrow ? 54 : 24)) : narrow ? 420 : 460;
+  // All rows, without room before the first and behind the last.
+  const last = new Set(traces.flatMap((t) => t.y)).size - 0.5;
+  const whole = { autorange: false, range: [last, -0.5] };
+  const lines = Math.max(...traces.flatMap((t) => t.y.map((y) => String(y).split("<br>").length)));
+  const room = named ? Math.max(320, 140 + rows * (10 + 14 * lines)) : narrow ? 420 : 460;
   const layout = {
     ...own, height: room, colorway: colours, paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)", font: { color: style("--ink"), size: narrow ? 11 : 13 },
     margin: { l: narrow ? 8 : 60, r: 12, t: 16, b: 40 },
     legend: { orientation: "h", y: named ? 1 : -0.25, yanchor: named ? "bottom" : "top", x: 0 },
     hoverlabel: { namelength: -1 },
-    xaxis: { ...axis, ...own.xaxis }, yaxis: { ...axis, ...own.yaxis },
+    xaxis: { ...axis, ...own.xaxis }, yaxis: { ...axis, ...own.yaxis, ...(named ? whole : {}) },
     shapes: (own.shapes || []).map((s) => ({ ...s, line: { ...s.line, color: style("--soft") } })),
   };
   if (state.ratio) layout.yaxis.title = { text: "over the best" };

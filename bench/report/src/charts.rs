@@ -353,7 +353,8 @@ fn ratios(rows: &[&Row], key: &dyn Fn(&Row) -> String) -> Vec<View> {
                     .iter()
                     .map(|(name, ratio)| (format!("{name}, {processes}"), *ratio)),
             );
-            points(format!("{processes} processes"), &these)
+            let plural = if processes == "1" { "" } else { "es" };
+            points(format!("{processes} process{plural}"), &these)
         });
         let traces: Vec<_> = traces.collect();
         let rows = grouped(&rows, &title_of).len();
