@@ -98,18 +98,21 @@ fi
 # keep a hundred megabytes for a build after a change. `priv/.built' tells from what the library was
 # built, since cargo can no longer tell. Who names a folder by CARGO_TARGET_DIR keeps it.
 settings="${CARGO_BUILD_TARGET:-}|${RUSTFLAGS:-}|${ATS_CARGO_FLAGS:-}"
-built=$priv/.built
-case ${CARGO_TARGET_DIR:-$PWD} in
+built=
+case $PWD in
     */_build/*/lib/ats | */deps/ats)
-        if [ -f "$library" ] && [ -f "$built" ] &&
-            [ "$(cat "$built")" = "$settings $(cksum <"$library")" ] &&
-            [ -z "$(find Cargo.toml Cargo.lock crates -newer "$built")" ]; then
-            exit 0
+        profile=dependency
+        if [ -z "${CARGO_TARGET_DIR:-}" ]; then
+            built=$priv/.built
+            if [ -f "$library" ] && [ -f "$built" ] &&
+                [ "$(cat "$built")" = "$settings $(cksum <"$library")" ] &&
+                [ -z "$(find Cargo.toml Cargo.lock crates -newer "$built")" ]; then
+                exit 0
+            fi
+            make_work
+            target=$work/target
         fi
-        make_work
-        target=$work/target
         ;;
-    *) built= ;;
 esac
 
 command -v cargo >/dev/null 2>&1 ||

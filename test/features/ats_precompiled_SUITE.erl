@@ -13,7 +13,7 @@
 -export([cannot_be_loaded/1]).
 -export([kept/1, without_home/1, cache_that_cannot_be_written/1, from_a_folder/1, redirected/1]).
 -export([through_a_proxy/1, without_certificates/1, other_schemes/1, other_checksums/1]).
--export([cargo_is_not_asked/1, needs_are_checked/1, made_by_the_script/1]).
+-export([cargo_is_not_asked/1, dependency/1, needs_are_checked/1, made_by_the_script/1]).
 
 suite() -> [{timetrap, {minutes, 15}}].
 
@@ -21,8 +21,8 @@ all() ->
     [fetched, wrong_checksum, no_server, not_on_the_server, wrong_target, other_interfaces,
      no_checksums, checksums_elsewhere, not_an_archive, cannot_be_loaded, kept, without_home,
      cache_that_cannot_be_written, from_a_folder, redirected, through_a_proxy,
-     without_certificates, other_schemes, other_checksums, cargo_is_not_asked, needs_are_checked,
-     made_by_the_script].
+     without_certificates, other_schemes, other_checksums, cargo_is_not_asked, dependency,
+     needs_are_checked, made_by_the_script].
 
 init_per_suite(Config) ->
     %% `httpd' serves no folder with an accent in its path.
@@ -264,6 +264,36 @@ cargo_is_not_asked(Config) ->
     {1, Said} = build([{url, ""} | Config], [{"CARGO", none}]),
     said(Said, ["Rust is needed", "ATS_PRECOMPILED_URL"]).
 
+%% A dependency is built once, and nothing but the library is left. It is built again after a change
+%% of its source or of the settings, and where another library has come in its place.
+dependency(Config) ->
+    Package = in(Config, "deps/ats"),
+    Copies = ["build_nif.sh", "scripts/precompiled.escript", "src/ats.app.src"],
+    [begin
+         ok = filelib:ensure_dir(filename:join(Package, File)),
+         case lists:member(File, Copies) of
+             true -> {ok, _} = file:copy(in(Config, File), filename:join(Package, File));
+             false -> ok = file:write_file(filename:join(Package, File), "")
+         end
+     end || File <- ["Cargo.toml", "Cargo.lock", "crates/x.rs" | Copies]],
+    ok = file:change_mode(filename:join(Package, "build_nif.sh"), 8#755),
+    Own = [{package, Package}, {url, ""} | Config],
+    Build = fun(Cargo, Env) ->
+                    element(1, build(Own, [{"CARGO", Cargo}, {"CARGO_TARGET_DIR", false} | Env]))
+            end,
+    0 = Build(fake, []),
+    ?assertEqual({ok, <<"built by cargo\n">>}, installed(Own)),
+    ?assertEqual(["ats_nif.so"], files(Own, "priv")),
+    ?assertEqual([".built"], filelib:wildcard(".b*", filename:join(Package, "priv"))),
+    ?assertNot(filelib:is_dir(filename:join(Package, "target"))),
+    0 = Build(none, []),
+    1 = Build(none, [{"ATS_CARGO_FLAGS", "--offline"}]),
+    ok = file:write_file(filename:join(Package, "priv/ats_nif.so"), "another"),
+    1 = Build(none, []),
+    0 = Build(fake, []),
+    ok = file:change_time(filename:join(Package, "crates/x.rs"), {{2100, 1, 1}, {0, 0, 0}}),
+    1 = Build(none, []).
+
 %% ----- making a release -----
 
 %% The needs of the library that was built here are those of this machine.
@@ -351,10 +381,12 @@ fake_cargo(Package) ->
     Script = filename:join([Package, "bin", "cargo"]),
     ok = filelib:ensure_dir(Script),
     ok = file:write_file(Script, "#!/bin/sh\n"
-                         "folder=target/${CARGO_BUILD_TARGET:+$CARGO_BUILD_TARGET/}release\n"
-                         "mkdir -p $folder\n"
-                         "echo built by cargo | tee $folder/libats_nif.so "
-                         ">$folder/libats_nif.dylib\n"),
+                         "profile=$3\n"
+                         "while [ \"$1\" != --target-dir ]; do shift; done\n"
+                         "folder=$2/${CARGO_BUILD_TARGET:+$CARGO_BUILD_TARGET/}$profile\n"
+                         "mkdir -p \"$folder\"\n"
+                         "echo built by cargo | tee \"$folder/libats_nif.so\" "
+                         ">\"$folder/libats_nif.dylib\"\n"),
     ok = file:change_mode(Script, 8#755),
     filename:dirname(Script).
 
