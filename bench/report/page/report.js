@@ -37,20 +37,27 @@ function draw(chart, state) {
   // All rows, without room before the first and behind the last.
   const last = new Set(traces.flatMap((t) => t.y)).size - 0.5;
   const whole = { autorange: false, range: [last, -0.5] };
+  // The numbers stand where reading begins.
+  const ratios = traces.flatMap((t) => t.x);
+  const decades = Math.log10(Math.max(...ratios) / Math.min(...ratios));
+  const top = { side: "top", title: narrow ? {} : { ...(own.xaxis || {}).title, standoff: 6 },
+                ...(narrow && decades > 2 ? { dtick: 1 } : {}) };
   const lines = Math.max(...traces.flatMap((t) => t.y.map((y) => String(y).split("<br>").length)));
   const room = named ? Math.max(320, 140 + rows * (10 + 14 * lines)) : narrow ? 420 : 460;
   const layout = {
     ...own, height: room, colorway: colours, paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)", font: { color: style("--ink"), size: narrow ? 11 : 13 },
     margin: { l: narrow ? 8 : 60, r: 12, t: 16, b: 40 },
-    legend: { orientation: "h", y: named ? 1 : -0.25, yanchor: named ? "bottom" : "top", x: 0 },
+    legend: { orientation: "h", y: named ? 1 + (narrow ? 30 : 52) / room : -0.25, x: 0,
+              yanchor: named ? "bottom" : "top" },
     hoverlabel: { namelength: -1 },
-    xaxis: { ...axis, ...own.xaxis }, yaxis: { ...axis, ...own.yaxis, ...(named ? whole : {}) },
+    xaxis: { ...axis, ...own.xaxis, ...(named ? top : {}) },
+    yaxis: { ...axis, ...own.yaxis, ...(named ? whole : {}) },
     shapes: (own.shapes || []).map((s) => ({ ...s, line: { ...s.line, color: style("--soft") } })),
   };
   if (state.ratio) layout.yaxis.title = { text: "over the best" };
   state.shows.textContent = view.shows;
-  const options = { responsive: true, displaylogo: false, displayModeBar: !narrow };
+  const options = { responsive: true, displaylogo: false, displayModeBar: false };
   return Plotly.newPlot(state.plot, traces, layout, options).then(() => {
     if (view.frames.length) return Plotly.addFrames(state.plot, view.frames);
   });
