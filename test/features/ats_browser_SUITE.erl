@@ -106,7 +106,7 @@ columns_fit(_) ->
     [S:delete(T) || T <- [E | Tables]],
     ok.
 
-%% Where the words of a line begin.
+%% Returns the places at which the words of a line begin.
 starts(Line) ->
     {match, Words} = re:run(Line, "[^ ]+", [global]),
     [Start || [{Start, _}] <- Words].

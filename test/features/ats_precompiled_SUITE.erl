@@ -413,8 +413,8 @@ without_cargo(Folder, Config) ->
 %% it.
 run(Folder, Script, Arguments, Env) ->
     Unset = [{Name, false} || Name <- ["REBAR_ROOT_DIR", "REBAR_BUILD_DIR", "ATS_SKIP_NIF_BUILD",
-                                       "ATS_PRECOMPILED_CHECKSUMS", "ATS_NIF_PATH", "ATS_CARGO_FLAGS",
-                                       "CARGO_BUILD_TARGET"]
+                                       "ATS_PRECOMPILED_CHECKSUMS", "ATS_NIF_PATH",
+                                       "ATS_CARGO_FLAGS", "CARGO_BUILD_TARGET"]
                                  ++ proxies(),
                               not lists:keymember(Name, 1, Env)],
     ats_test_lib:run_program(filename:join(Folder, Script), Arguments, Folder, Unset ++ Env).
