@@ -20,7 +20,8 @@ SOAK_SECONDS ?= 3600
 ##@ To use ats
 
 demo: setup ## Show ats beside ets on real data (3 min); WHAT=cluster kills nodes of mnesia
-	@echo "demo: building takes two minutes the first time, the demonstration less than one (two cores)"
+	@echo "demo: building takes two minutes on two cores the first time" \
+	    $(if $(filter cluster,$(WHAT)),,"and the demonstration less than one")
 	@rebar3 compile
 	@kind=plain; [ -t 1 ] && kind=terminal; \
 	$(if $(filter cluster,$(WHAT)),erlc -o _build/default/lib/ats/demo test/cluster/ats_cluster.erl \
