@@ -60,6 +60,7 @@
 -export([init_table/2, from_dets/2, to_dets/2]).
 %% Queries and the shell
 -export([table/1, table/2, i/0, i/1, i/2, i/3]).
+-export([observe/0, observe/1]).
 
 -export_type([table/0, tab/0, tid/0, table_type/0, table_access/0]).
 -export_type([ttl/0, lifetime/0]).
@@ -72,6 +73,7 @@
 -export_type([snapshot/0, snapshot_option/0, difference/0]).
 -export_type([follow_ref/0, follow_options/0, follow_change/0]).
 -export_type([view_options/0]).
+-export_type([observe_options/0]).
 
 %% Runs an expression whose native calls may refuse their arguments, and gives a refusal the shape
 %% of an error of the standard library: the exception comes from the function the user called,
@@ -2090,6 +2092,35 @@ table(Table) ->
 table(Table, Options) ->
     ?WITH_ERROR_INFO(ats_qlc:table_of_snapshot(?MODULE, Table, identifier(Table), Options),
                      [Table, Options]).
+
+%% @equiv observe(#{})
+-spec observe() -> ok.
+observe() ->
+    observe(#{}).
+
+-type observe_options() :: ats_observe:options().
+%% Options of {@link observe/1}.
+
+%% @doc Watches the tables of `ets' of this node for a while, and prints which are called most,
+%% which are read as a whole, and what each would gain or lose if it were one of `ats'. It changes
+%% nothing: it is the first thing to run in a program that knows nothing of `ats' yet.
+%%
+%% <dl>
+%% <dt>`time'</dt><dd>for how many milliseconds, from 1 to an hour; 5000 if missing</dd>
+%% <dt>`calls'</dt><dd>how many calls may be seen each second, from 1 to 100,000; 4000 if missing.
+%% When a quarter of a second has seen its share, tracing pauses for the rest of it</dd>
+%% <dt>`lines'</dt><dd>how many tables to print, those with most calls; 20 if missing</dd>
+%% </dl>
+%%
+%% Calls are seen by tracing, which slows them down while it is on, so rates are lower than without.
+%% On Erlang/OTP 27 and later the call has a trace session of its own. Before that it fails with
+%% `badarg' if the node is traced by somebody else, and code that begins to trace meanwhile disturbs
+%% it. Tracing ends with the call, and with the process that calls. Objects are not read.
+%%
+%% There is no such function in `ets'.
+-spec observe(observe_options()) -> ok.
+observe(Options) ->
+    ?WITH_ERROR_INFO(ats_observe:run(Options), [Options]).
 
 %% @doc Prints a list of all tables.
 -spec i() -> ok.

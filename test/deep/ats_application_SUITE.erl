@@ -98,6 +98,7 @@ modules(Config) ->
         ats_mnesia_writer,
         ats_ms_transform,
         ats_nif,
+        ats_observe,
         ats_observer_cli,
         ats_options,
         ats_osmos,
