@@ -27,8 +27,9 @@ pub trait BatchPlan<C: ?Sized, V> {
 
     /// Makes the change of a key for which [`decide`](BatchPlan::decide) has answered
     /// [`Later`](Change::Later). `current` is the record that `decide` has seen. The answer is
-    /// [`Keep`](Change::Keep) or [`Put`](Change::Put) or, if the batch has only this key,
-    /// [`Remove`](Change::Remove). In a [store of bytes](crate::Store::update) it is any change.
+    /// [`Keep`](Change::Keep), [`Put`](Change::Put), [`Abort`](Change::Abort) or, if the batch has
+    /// only this key, [`Remove`](Change::Remove). In a [store of bytes](crate::Store::update) it is
+    /// any change.
     ///
     /// A store in memory calls this right after the decision, and without any other lock than that
     /// of the key if it can. A store of bytes calls it for one key after the other, in order, when

@@ -75,8 +75,8 @@ pub(crate) fn update_batch<R: Release, S: Stepwise<R> + ?Sized>(
         for (at, key) in some.iter().enumerate() {
             match open.decide(piece * PIECE + at, key, &mut trip, plan)? {
                 Then::Next => {}
-                Then::Build(index) => open.build(index, plan),
-                Then::Abort => return Ok(false),
+                Then::Build(index) if open.build(index, plan) => {}
+                Then::Build(_) | Then::Abort => return Ok(false),
             }
         }
     }
@@ -175,9 +175,9 @@ impl<'a, R: Release, S: Stepwise<R> + ?Sized> Open<'a, R, S> {
         Ok(then)
     }
 
-    /// Builds the record for the last key held.
+    /// Builds the record for the last key held. Returns `false` if the batch is to be aborted.
     #[cold]
-    fn build(&mut self, index: usize, plan: &mut dyn BatchPlan<R>) {
+    fn build(&mut self, index: usize, plan: &mut dyn BatchPlan<R>) -> bool {
         let entry = self.batch.last();
         // SAFETY: the key is held, so the record before lives, pinned or not (BATCH-3).
         let before = unsafe { entry.before() };
@@ -198,9 +198,11 @@ impl<'a, R: Release, S: Stepwise<R> + ?Sized> Open<'a, R, S> {
                     record::retire(hold, guard);
                 }
             }
+            Change::Abort => return false,
             // The hold stays until the batch ends.
-            _ => {}
+            Change::Keep | Change::Remove | Change::Later => {}
         }
+        true
     }
 
     /// Replaces the hold of the key with this index by a record.

@@ -27,16 +27,27 @@ impl<H: Host, S: TableRecords<H>> ats_store::BatchPlan<Rec<H>, RecordBox<Values<
 {
     fn decide(&mut self, index: usize, current: Option<&Rec<H>>) -> Change<Values<H>> {
         let change = self.plan.decide(index, Limited::<S, H>::alive(current));
-        let key = self.keys[index];
-        let dated = self.store.dated_within(key, current, change);
-        self.is_larger |= dated.is_none();
-        dated.unwrap_or(Change::Abort)
+        self.within(index, current, change)
     }
 
     fn build(&mut self, index: usize, current: Option<&Rec<H>>) -> Change<Values<H>> {
         let change = self.plan.build(index, Limited::<S, H>::alive(current));
-        // A refusal is too late. If the record is larger than the bound, it goes at once.
-        self.store.dated(self.keys[index], current, change)
+        self.within(index, current, change)
+    }
+}
+
+impl<H: Host, S: TableRecords<H>> Dated<'_, '_, H, S> {
+    /// Returns the change as the store makes it, or undoes the batch if the new record is larger
+    /// than the bound.
+    fn within(
+        &mut self,
+        index: usize,
+        current: Option<&Rec<H>>,
+        change: Change<Values<H>>,
+    ) -> Change<Values<H>> {
+        let dated = (self.store).dated_within(self.keys[index], current, change);
+        self.is_larger |= dated.is_none();
+        dated.unwrap_or(Change::Abort)
     }
 }
 
