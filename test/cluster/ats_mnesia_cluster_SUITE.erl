@@ -129,11 +129,8 @@ first_wrong(Kind, Rounds, Setting) ->
 %% The examples of `docs/use/more-than-one-machine.md' run as they stand there, but for the names of
 %% the nodes. The third one has died when it is replaced.
 examples_of_the_page(Config) ->
-    Page = filename:join([ats_test_lib:project(), "docs", "use", "more-than-one-machine.md"]),
-    {ok, Text} = file:read_file(Page),
-    {match, Examples} = re:run(Text, "^```erlang\n(.*?)^```",
-                               [global, multiline, dotall, {capture, all_but_first, list}]),
-    ?assert(length(Examples) >= 4),
+    Examples = ats_page_blocks:blocks("docs/use/more-than-one-machine.md", "erlang"),
+    ?assert(length(Examples) >= 6),
     {Cluster, [First, _, Third, _] = Nodes} = ats_cluster:start(
         4, #{directory => directory(Config)}
     ),
@@ -143,7 +140,7 @@ examples_of_the_page(Config) ->
      || Node <- Nodes
     ],
     lists:foldl(
-        fun([Example], Bindings) ->
+        fun(Example, Bindings) ->
             string:find(Example, "del_table_copy(schema") =:= nomatch orelse
                 ats_cluster:kill(Cluster, Third),
             Local = with_nodes(string:replace(Example, "/tmp", directory(Config), all), Nodes),

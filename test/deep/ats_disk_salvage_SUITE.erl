@@ -6,13 +6,15 @@
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([init_per_testcase/2, end_per_testcase/2]).
 -export([salvaged_tables_can_be_opened/1, a_lost_description_is_made_again/1]).
--export([options_are_asked_for/1]).
+-export([options_are_asked_for/1, page_about_operating/1, page_about_moving/1]).
 
 -define(KEYS, 3000).
 
 suite() -> [{timetrap, {minutes, 10}}].
 
-all() -> [salvaged_tables_can_be_opened, a_lost_description_is_made_again, options_are_asked_for].
+all() ->
+    [salvaged_tables_can_be_opened, a_lost_description_is_made_again, options_are_asked_for,
+     page_about_operating, page_about_moving].
 
 %% ATS_COMMAND is a command that was built elsewhere.
 init_per_suite(Config) ->
@@ -96,6 +98,115 @@ options_are_asked_for(Config) ->
             {"--type bag --keypos 1", "the options do not fit"}
         ]
     ).
+
+%% ----- blocks of pages -----
+
+%% The commands of `docs/use/operating.md' print what the page says. The first ones are for a table
+%% with a damaged block, the others for tables whose descriptions are lost.
+page_about_operating(Config) ->
+    [Damaged, Lost] = ats_page_blocks:blocks("docs/use/operating.md", "console"),
+    Words = [{lists:flatten(io_lib:format("word ~4..0b", [N])), N} || N <- lists:seq(0, 9999)],
+    make_words(Config, [{type, ordered_set}], Words),
+    damage(Config, words, 2048),
+    printed(Config, Damaged),
+    ok = file:del_dir_r(ats_disk_lib:file(Config, words)),
+    ok = file:del_dir_r(saved_as(Config, words)),
+    make_words(Config, [{type, set}], Words),
+    [Module] = [
+        Text || "-module(highest_bid)" ++ _ = Text <- ats_page_blocks:blocks(
+            "docs/use/tables-on-disk.md", "erlang")
+    ],
+    ats_docs_page:in_scratch_directory(Config, "modules", fun() ->
+        ats_page_blocks:evaluate(Module, erl_eval:new_bindings())
+    end),
+    bids = ats_disk_lib:open(Config, bids, [{type, set}, {merge, {module, highest_bid}}]),
+    ok = dats:merge(bids, vase, {100, ann}),
+    ok = dats:close(bids),
+    [ok = file:delete(filename:join(ats_disk_lib:file(Config, T), "table")) || T <- [words, bids]],
+    printed(Config, Lost),
+    [
+        begin
+            {ok, T} = dats:open_file(T, [{file, saved_as(Config, T)}]),
+            ?assertEqual([Object], dats:lookup(T, element(1, Object))),
+            ok = dats:close(T)
+        end
+     || {T, Object} <- [{words, {"word 0007", 7}}, {bids, {vase, {100, ann}}}]
+    ],
+    ok.
+
+make_words(Config, Options, Words) ->
+    words = ats_disk_lib:open(Config, words, Options),
+    ok = dats:insert(words, Words),
+    ok = dats:compact(words),
+    ok = dats:close(words).
+
+saved_as(Config, Table) ->
+    ats_disk_lib:file(Config, atom_to_list(Table) ++ ".saved").
+
+damage(Config, Table, Offset) ->
+    [Run] = filelib:wildcard(filename:join(ats_disk_lib:file(Config, Table), "run-*")),
+    {ok, <<Start:Offset/binary, Byte, Rest/binary>>} = file:read_file(Run),
+    ok = file:write_file(Run, <<Start/binary, (Byte bxor 1), Rest/binary>>).
+
+%% Runs the commands behind the prompts of a block, and compares what they print, if the block shows
+%% it. Dots stand for any text.
+printed(Config, Block) ->
+    Joined = re:replace(Block, "\\\\\n *", "", [global, {return, list}]),
+    [begin
+         [Command | Shown] = string:split(Step, "\n"),
+         Said = shell(Config, ats_page_blocks:at("", Command)),
+         Expected = string:trim(Shown),
+         Expected =:= "" orelse ?assertMatch({match, _}, re:run(Said, pattern(Expected)), Said)
+     end || Step <- tl(re:split(Joined, "^\\$ ", [multiline, {return, list}]))].
+
+pattern(Shown) ->
+    Literal = ["\\Q", string:replace(Shown, "...", "\\E(?s:.*)\\Q", all), "\\E"],
+    unicode:characters_to_binary(["^", Literal, "\\s*$"]).
+
+directory(Config) ->
+    proplists:get_value(directory, Config).
+
+%% Returns what a command prints that runs in the directory of the test and finds `ats'.
+shell(Config, Command) ->
+    Path = filename:dirname(filename:absname(proplists:get_value(command, Config))),
+    {_, Said} = ats_test_lib:run_program(
+        "/bin/sh", ["-c", Command], directory(Config),
+        [{"PATH", Path ++ ":" ++ os:getenv("PATH")},
+         {"ERL_LIBS", filename:join(directory(Config), "libraries")}]
+    ),
+    unicode:characters_to_list(Said).
+
+%% The commands of `docs/use/moving-from-ets.md' copy applications, whose copies use `ats'.
+page_about_moving(Config) ->
+    [Block] = ats_page_blocks:blocks("docs/use/moving-from-ets.md", "sh"),
+    [_Build, Try, Start] = string:lexemes(Block, "\n"),
+    Ours = filename:dirname(filename:dirname(code:which(ats))),
+    Applications = ["_build/default/lib/my_app", "libraries/other_app"],
+    [application(Config, Folder) || Folder <- Applications],
+    %% The block names it under the folder of the program's build.
+    ok = file:make_symlink(Ours, ats_disk_lib:file(Config, "_build/default/lib/ats")),
+    ok = file:make_symlink(Ours, ats_disk_lib:file(Config, "libraries/ats")),
+    Said = shell(Config, Try),
+    ?assertMatch({_, true}, {Said, filelib:is_dir(ats_disk_lib:file(Config, "copies/my_app"))}),
+    [Command, _] = string:split(Start, "#"),
+    Asked = " -noinput -eval 'io:format(\"~p\", [[my_app:run(), other_app:run()]]), halt().'",
+    ?assertEqual("[[{a,1}],[{a,1}]]", string:trim(shell(Config, string:trim(Command) ++ Asked))).
+
+%% An application of one module, whose table has to be one of `ats'.
+application(Config, Folder) ->
+    Name = filename:basename(Folder),
+    Ebin = filename:join(ats_disk_lib:file(Config, Folder), "ebin"),
+    ok = filelib:ensure_path(Ebin),
+    Source = filename:join(Ebin, Name ++ ".erl"),
+    ok = file:write_file(Source, [
+        "-module(", Name, "). -export([run/0]).\n",
+        "run() -> T = ets:new(t, []), true = ets:insert(T, {a, 1}), ats:tab2list(T).\n"
+    ]),
+    {ok, _} = compile:file(Source, [debug_info, {outdir, Ebin}]),
+    Module = list_to_atom(Name),
+    Term = {application, Module, [{vsn, "1"}, {modules, [Module]}, {registered, []},
+                                  {applications, [kernel, stdlib]}]},
+    ok = file:write_file(filename:join(Ebin, Name ++ ".app"), io_lib:format("~p.~n", [Term])).
 
 %% Makes a table with many keys in one run. Returns all that it has.
 make(Config, Name, Options) ->

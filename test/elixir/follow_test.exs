@@ -137,13 +137,6 @@ defmodule ATS.FollowTest do
     end
   end
 
-  test "the blocks of the page about tables in memory hold" do
-    text = File.read!(Path.join(__DIR__, "../../docs/use/tables-in-memory.md"))
-    blocks = for [_, block] <- Regex.scan(~r/```elixir\n(.*?)```/s, text), do: block
-    assert length(blocks) == 1
-    Code.eval_string(Enum.join(blocks, "\n"))
-  end
-
   defp until(condition) do
     condition.() ||
       (

@@ -136,7 +136,7 @@ differences(Contents) ->
 
 %% ----- cases -----
 
-%% The lines of the page about three nodes.
+%% The lines of the page `docs/use/raft.md' about three nodes.
 the_page(Config) ->
     #{cluster := Cluster, members := [First | _] = Members} = setting(Config),
     {ok, Page} = file:read_file(os:getenv("ATS_RA_PAGE")),

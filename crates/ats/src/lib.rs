@@ -172,3 +172,8 @@ struct FrontPage;
 #[doc = include_str!("../../../docs/use/rust.md")]
 #[cfg(doctest)]
 struct RustPage;
+
+/// The example of the page for programs that have another cache.
+#[doc = include_str!("../../../docs/use/moving-from-caches.md")]
+#[cfg(doctest)]
+struct CachesPage;
