@@ -35,9 +35,11 @@
 %% The page `docs/use/tables-on-disk.md' states the guarantees: the contents after a crash, the view
 %% that each function has while others write, and the differences from `dets'.
 %%
-%% == Answers == Answers are those of `dets'. A function that only does something returns `ok'. A
-%% wrong argument, or a table that is not open, raises `badarg', and the exception says why in
-%% words. A fault of the files is an answer, `{error, Reason}' (see {@link reason()}), and {@link
+%% == Answers ==
+%%
+%% Answers are those of `dets'. A function that only does something returns `ok'. A wrong argument,
+%% or a table that is not open, raises `badarg', and the exception says why in words. A fault of the
+%% files is an answer, `{error, Reason}' (see {@link reason()}), and {@link
 %% format_error/1} says it in words. Functions that return keys, such as {@link first/1}, exit with
 %% that answer instead, since it could be a key.
 -module(dats).
@@ -219,8 +221,8 @@ open_file(Directory) ->
 %% half as large. The default</dd>
 %% <dt>`{compressed, false}'</dt><dd>they are not: a point read that is not in memory takes some
 %% microseconds less. Each setting reads files of the other</dd>
-%% <dt>`{memory, Bytes}'</dt><dd>limit of the memory for the latest writes and for cached blocks;
-%% 320 MiB</dd>
+%% <dt>`{memory, Bytes}'</dt><dd>limit of the memory for the latest writes and for cached blocks of
+%% this table alone. Tables without the option share one limit: see {@link shared_memory/0}</dd>
 %% <dt>`{continuation_age, Ms}'</dt><dd>lifetime of the view of one moment that a call, or a
 %% continuation of {@link select_range/5}, has of the table, if it does not read on. A function that
 %% goes on later answers `{error, {continuation_expired, Directory}}'. An hour by default;
@@ -1581,7 +1583,8 @@ prefix(Name, Pattern, Options) ->
 range_count(Name, Low, High) ->
     ?ANSWER(count_range(?TABLE(Name), Low, High, []), Name, [Name, Low, High]).
 
-%% @doc Counts the objects with a key from `Low' to `High'. O(that number).
+%% @doc Counts the objects with a key from `Low' to `High', as they are at one moment. O(that
+%% number).
 %%
 %% ```
 %% 1> {ok, _} = dats:open_file(prices, [{type, ordered_set}]),

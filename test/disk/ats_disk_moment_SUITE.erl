@@ -10,6 +10,7 @@
     merges/1,
     merged_by_a_module/1,
     accounts/1,
+    counted_lists/1,
     many/1,
     owners/1,
     ages/1,
@@ -31,8 +32,9 @@
 suite() -> [{timetrap, {minutes, 15}}].
 
 all() ->
-    [oracle, merges, merged_by_a_module, accounts, many, owners, ages, bound, closed, misuse,
-     functions_of_ats, walks_that_lose_it, large_differences, deleted_ranges, read_only].
+    [oracle, merges, merged_by_a_module, accounts, counted_lists, many, owners, ages, bound,
+     closed, misuse, functions_of_ats, walks_that_lose_it, large_differences, deleted_ranges,
+     read_only].
 
 init_per_testcase(Case, Config) ->
     ats_disk_lib:begin_case(Case, Config).
@@ -379,6 +381,31 @@ move(T, Own, Stop) ->
                 ok = dats:insert(T, [{A, Of - 1}, {B, To + 1}])
             end,
             move(T, Own, Stop)
+    end.
+
+%% A count of a table that is written has all objects of a list or none.
+counted_lists(Config) ->
+    T = ats_disk_lib:open(Config, t, [{type, ordered_set}, {memory, 1 bsl 17}]),
+    Stop = atomics:new(1, []),
+    Write = fun(W) -> fun() -> insert_lists(T, W, 1, Stop) end end,
+    Count = fun() ->
+        [
+            ?assertEqual(0, dats:range_count(T, 0, {5, 0, 0}, [{high, exclusive}]) rem 5)
+         || _ <- lists:seq(1, 300)
+        ],
+        ok = atomics:put(Stop, 1, 1)
+    end,
+    ats_test_lib:parallel([Count, Write(1), Write(2)]),
+    ok = dats:close(T).
+
+insert_lists(T, W, N, Stop) ->
+    case atomics:get(Stop, 1) of
+        1 ->
+            ok;
+        0 ->
+            ok = dats:insert(T, [{{Part, W, N}, N} || Part <- lists:seq(0, 4)]),
+            N rem 100 =/= 0 orelse (ok = dats:delete_all_objects(T)),
+            insert_lists(T, W, N + 1, Stop)
     end.
 
 %% A thousand at once.

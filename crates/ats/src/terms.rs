@@ -65,17 +65,19 @@
 //!   seen a change in one table finds all others in all tables.
 //! - **A failure.** An operation that returns an [`Error`] has changed nothing. A failed change by
 //!   a query keeps the changes that it has made before.
-//! - **A walk or a query.** [`scan`](Table::scan), [`select`](Table::select) and steps with
-//!   [`next`](Table::next) see each key as of the moment at which they come to it. They are no
-//!   snapshots. An object that is present throughout is visited exactly once, an object that is
+//! - **A walk.** [`scan`](Table::scan), steps with [`next`](Table::next), and a
+//!   [`select`](Table::select) without a moment see each key as of the moment at which they come to
+//!   it. An object that is present throughout is visited exactly once, an object that is
 //!   absent throughout is not visited. In tables without order this needs [`fix`](Table::fix) if
 //!   the walk consists of several calls, unless it is a [`select`](Table::select). A walk that runs
 //!   concurrently with a writer of a list may visit some new and some old objects of the list.
+//! - **A query.** A [`select`](Table::select) that [`begin`](Table::begin) has given a moment, and
+//!   all reads of a snapshot, show the table as it was at that moment, however long they take.
 //! - **Taking.** Of several threads that take the same object exactly one gets it.
 //! - **All objects.** [`clear`](Table::clear) and [`take_all`](Table::take_all) happen at one
 //!   moment for every reader and writer.
-//! - **Sizes.** [`len`](Table::len) is exact at some moment during the call. Ranks and counts of
-//!   ranges are exact when no thread writes.
+//! - **Sizes.** [`len`](Table::len), ranks and counts of ranges are exact at some moment during the
+//!   call. A table in a [store of bytes](#bytes) is counted slice by slice.
 //!
 //! # Complexity
 //! *n* is the number of keys, *k* the number of objects of the key, *m* the number of objects of a
