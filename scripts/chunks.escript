@@ -1,8 +1,9 @@
 #!/usr/bin/env escript
 %% Writes chunks of documentation of modules; see chunks.sh. EDoc knows no groups of functions: the
 %% comment in front of an export list is the name of a group, which is added to the metadata of the
-%% functions, where ex_doc finds it. EDoc lists functions that are not exported, too; they are taken
-%% out.
+%% functions, where ex_doc finds it, and the groups with their functions to the documentation of the
+%% module, which is what `h(Module)' shows. EDoc lists functions that are not exported, too; they are
+%% taken out.
 
 main([Folder | Sources]) ->
     case code:which(edoc) of
@@ -25,7 +26,23 @@ finish(Folder, Source) ->
     Groups = groups(Text),
     Docs = binary_to_term(Chunk),
     Entries = [with_group(Entry, Groups) || Entry <- element(7, Docs), is_public(Entry, Exported)],
-    ok = file:write_file(File, term_to_binary(setelement(7, Docs, Entries), [compressed])).
+    Listed = setelement(5, Docs, with_list(element(5, Docs), Groups)),
+    ok = file:write_file(File, term_to_binary(setelement(7, Listed, Entries), [compressed])).
+
+%% Adds the functions of each group, if there are groups, to the documentation of a module.
+with_list(#{<<"en">> := Text} = Doc, [_ | _] = Groups) ->
+    Titles = lists:foldr(fun({_, Title}, Rest) -> [Title | lists:delete(Title, Rest)] end, [],
+                         Groups),
+    Listed = [[{dt, [], [Title]},
+               {dd, [], [{code, [], [functions([F || {F, T} <- Groups, T =:= Title])]}]}]
+              || Title <- Titles],
+    Doc#{<<"en">> := Text ++ [{h4, [], [<<"Functions">>]}, {dl, [], lists:append(Listed)}]};
+with_list(Doc, _Groups) ->
+    Doc.
+
+functions(Functions) ->
+    Named = [[Name, "/", Arity] || [Name, Arity] <- Functions],
+    unicode:characters_to_binary(lists:join(", ", Named)).
 
 %% Returns the exported functions, each with its group, as texts.
 groups(Text) ->

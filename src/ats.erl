@@ -14,10 +14,10 @@
 %% Every function fails with `badarg' when the table does not exist or the caller lacks the
 %% access rights. The exception says why in words: `erl_error' and the shell print the reason
 %% beside the argument it belongs to.
-%%
+-module(ats).
+
 %% Most functions wrap one native call, and only give its errors their shape. The helpers of those
 %% that need several calls are at the end of the file.
--module(ats).
 
 %% Tables
 -export([new/2, delete/1, rename/2, whereis/1, all/0, info/1, info/2, setopts/2, give_away/3]).

@@ -100,8 +100,9 @@ option(compressed, IsCompressed) when is_boolean(IsCompressed) ->
     ok;
 option(every, Ms) when is_integer(Ms), Ms > 0, Ms =< ?MAX_EVERY ->
     ok;
-option(type, _) ->
-    invalid("`type' is not a type of tables");
+option(type, Type) ->
+    Types = [set, bag, duplicate_bag, ordered_set, ordered_bag, ordered_duplicate_bag],
+    invalid("`type' is not a type of tables~ts", [ats_hints:nearest(Type, Types)]);
 option(keypos, _) ->
     invalid("`keypos' is not a positive number");
 option(name, _) ->
@@ -113,7 +114,8 @@ option(compressed, _) ->
 option(every, _) ->
     invalid("`every' is not a number of milliseconds from 1 to 49 days");
 option(Unknown, _) ->
-    invalid("there is no option ~tp", [Unknown]).
+    Known = [type, keypos, name, protection, compressed, every],
+    invalid("~ts", [ats_hints:unknown_option(Unknown, Known)]).
 
 -spec invalid(string()) -> no_return().
 invalid(Text) -> invalid(Text, []).

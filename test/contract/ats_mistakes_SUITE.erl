@@ -89,6 +89,8 @@ mistakes() ->
             "ats:snapshot(Set, [{max_agee, 5}])",
             "ats:snapshot(Set, [{max_age, 0}])",
             "ats:follow(Set, #{snapshop => true})",
+            "ats:view(Set, [{'_', [], ['$_']}], #{evry => 20})",
+            "ats:view(Set, [{'_', [], ['$_']}], #{type => orderd_set})",
             "ats:info(Set, sise)",
             "ats:rename(named, 1)",
             "ats:give_away(Set, self(), gift)"
@@ -174,7 +176,9 @@ page(Config) ->
 head() ->
     "# What errors say\n\n"
     "Calls that fail with `badarg`, the argument that the exception blames, and what it says. The "
-    "shell\nand a crash report print this; `erl_error:format_exception/3` returns it.\n\n"
+    "shell\nand a crash report print this; `erl_error:format_exception/3` returns it.\n[Errors in "
+    "Rust](mistakes-in-rust.md) and [errors in Elixir](mistakes-in-elixir.md) have pages of\n"
+    "their own.\n\n"
     "In these calls `Set`, `Ordered` and `Bag` are tables of `ats`, `Of_ets` is one of `ets`, "
     "`Gone` was\ndeleted, and `Protected` belongs to another process. There are tables of the "
     "names `named` of\n`ats`, `of_ets` of `ets`, and `disk` of `dats`.\n\n"

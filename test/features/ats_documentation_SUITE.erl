@@ -80,8 +80,24 @@ sees_wrong_examples(_) ->
 
 shell_shows_functions(_) ->
     ?assertMatch({match, _}, re:run(shown([ats]), "Adaptive\\s+Term\\s+Storage")),
+    [shows_groups(Module) || Module <- [ats, dats]],
     ?assertMatch({match, _}, re:run(shown([ats, select, 2]), "match\\s+specification")),
     ?assertMatch({match, _}, re:run(shown([dats, open_file, 2]), "auto_save")).
+
+%% All functions are shown, each below the title of its group, in the order of the source.
+shows_groups(Module) ->
+    [_, Listed] = string:split(words(shown([Module])), " Functions ", trailing),
+    Expected = [
+        [Title, ": ", lists:join(", ", [[atom_to_list(N), "/", integer_to_list(A)]
+                                       || {N, A} <- Functions])]
+     || {Title, Functions} <- ats_docs_page:groups(Module)
+    ],
+    ?assertEqual(lists:flatten(lists:join(" ", Expected)), Listed),
+    %% The text is for those who call the functions.
+    ?assertEqual(nomatch, re:run(words(shown([Module])), "native call|end of the file")).
+
+words(Text) ->
+    string:trim(re:replace(Text, "\\s+", " ", [global, unicode, {return, list}])).
 
 %% The groups of functions of `dats' are those of its sections and of the pages about it, in the
 %% same order.

@@ -551,7 +551,9 @@ invalid(_Config) ->
     [?assertEqual({Options, #{3 => Why}}, {Options, Text([T, ?ALL, Options])})
      || {Options, Why} <-
             [{[], <<"the options are not a map">>},
-             {#{typ => set}, <<"there is no option typ">>},
+             {#{typ => set}, <<"there is no option typ; is `type' meant?">>},
+             {#{type => orderd_set},
+              <<"`type' is not a type of tables; is `ordered_set' meant?">>},
              {#{type => tree}, <<"`type' is not a type of tables">>},
              {#{keypos => 0}, <<"`keypos' is not a positive number">>},
              {#{name => "name"}, <<"`name' is not an atom that can name a table">>},
