@@ -84,5 +84,7 @@ figures: setup ## Write tables of README and docs, and the picture, from the las
 	@$(REPORT) --figures . $(ARGS)
 	@awk -f bench/pictures/beside_ets.awk bench/results/beside-ets.csv >docs/beside-ets.svg
 
-functions: setup ## Write docs/use/functions.md, functions-on-disk.md and mistakes.md
+functions: setup ## Write docs/use/functions.md, functions-on-disk.md and the pages of mistakes
 	@ATS_WRITE_DOCS=1 rebar3 ct --suite test/deep/ats_functions_SUITE,test/deep/ats_disk_functions_SUITE,test/contract/ats_mistakes_SUITE
+	@ATS_WRITE_DOCS=1 cargo test --locked -p ats --test maps mistakes
+	@! command -v mix >/dev/null || ATS_WRITE_DOCS=1 mix run test/elixir/run.exs

@@ -123,6 +123,11 @@ impl<K, B: KeyBounds<K> + ?Sized> KeyBounds<K> for &B {
 /// prices.insert("plum", 50);
 /// assert_eq!(prices.prefix("pe").count(), 1);
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no prefix of keys of type `{K}`",
+    note = "a prefix of a key of parts is a tuple of its first parts, as `(first,)`",
+    note = "a prefix of a `String` is a text, and one of a `Vec<u8>` is a slice of bytes"
+)]
 pub trait KeyPrefix<K> {
     /// Appends the bytes of the prefix.
     fn encode_prefix(&self, bytes: &mut KeyBytes);

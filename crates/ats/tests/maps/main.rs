@@ -10,6 +10,9 @@ mod disk_transactions;
 mod histories;
 mod keys;
 mod making;
+// It calls the compiler with the library of this program, which a sanitizer has changed.
+#[cfg(not(any(miri, fuzzing, watched, tsan)))]
+mod mistakes;
 mod model;
 mod serialized;
 mod threads;
