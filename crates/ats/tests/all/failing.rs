@@ -142,7 +142,7 @@ impl Store for Failing {
     }
 }
 
-const ZEROS: Zeros = Zeros::Distinct;
+pub(crate) const ZEROS: Zeros = Zeros::Distinct;
 
 /// Returns a table with three keys, and the counter of its store's calls.
 fn fill_table(kind: TableType, fails_at: usize) -> (TermTable, Arc<AtomicUsize>) {
@@ -163,7 +163,7 @@ fn fill_table(kind: TableType, fails_at: usize) -> (TermTable, Arc<AtomicUsize>)
     (on_store(store, kind, 1), calls)
 }
 
-struct Nowhere;
+pub(crate) struct Nowhere;
 
 // SAFETY: the words are atoms of the host of terms.
 unsafe impl Environment for Nowhere {
@@ -185,7 +185,7 @@ fn word(text: &str) -> u64 {
 }
 
 /// Returns a query for all objects, as `[{'_', [], [true]}]`.
-fn query_for_all(table: &TermTable) -> Query<TermHost> {
+pub(crate) fn query_for_all(table: &TermTable) -> Query<TermHost> {
     let atom = |text| Term::Atom(Atom::new(text).expect("a short text"));
     let body: Term = vec![atom("true")].into();
     let clause = Term::from((atom("_"), Term::Nil, body));

@@ -15,6 +15,7 @@ mod lists;
 mod long;
 mod merges;
 mod model;
+mod moments;
 mod operator;
 mod operator_on_disk;
 mod order_statistics;
