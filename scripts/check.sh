@@ -60,6 +60,10 @@ check "formatting of the storage of openraft" \
     cargo fmt --manifest-path examples/openraft/Cargo.toml --check
 check "documentation" env RUSTDOCFLAGS="-D warnings -A rustdoc::redundant_explicit_links" \
     cargo doc --workspace --no-deps --document-private-items --locked
+# As users of the crate build it; above, other crates choose its features.
+check "documentation of the crate ats" \
+    env RUSTDOCFLAGS="-D warnings -A rustdoc::redundant_explicit_links" \
+    cargo doc -p ats --no-deps --features derive,disk,serde --locked
 layers() {
     cargo fmt --manifest-path tools/layers/Cargo.toml --check &&
         cargo clippy --manifest-path tools/layers/Cargo.toml --all-targets --locked \

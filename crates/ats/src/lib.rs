@@ -4,7 +4,16 @@
 //! |---|---|
 //! | [`OrderedMap`] | in memory, in the order of its keys: ranges, ranks, a queue with priorities |
 //! | [`HashMap`] | in memory, without order |
-//! | `DiskMap`, of the feature `disk` | on disk, in the order of its keys, with merges, batches, transactions and snapshots |
+#![cfg_attr(
+    feature = "disk",
+    doc = "| [`DiskMap`] | on disk, in the order of its keys, with merges, batches, transactions \
+           and snapshots; of the feature `disk` |"
+)]
+#![cfg_attr(
+    not(feature = "disk"),
+    doc = "| `DiskMap`, of the feature `disk` | on disk, in the order of its keys, with merges, \
+           batches, transactions and snapshots |"
+)]
 //!
 //! ```
 //! use ats::OrderedMap;
@@ -29,6 +38,24 @@
 //! | `disk` | `DiskMap` |
 //! | `serde` | `Serde<T>`, a value of any type that `serde` supports; maps are serialised as maps |
 //! | `uuid`, `chrono` | values of the types `Uuid` and `DateTime<Utc>` |
+//!
+//! # Instead of `entry`
+//! An entry would have to keep other threads out while the program holds it.
+//! [`update`](HashMap::update), [`compute`](HashMap::compute), [`merge`](HashMap::merge) and
+//! [`get_or_insert_with`](HashMap::get_or_insert_with) of each map are one step each, for the key
+//! at the moment of the change, and [`transact`](HashMap::transact) for several keys. The page
+//! `docs/use/rust.md` has them beside the chains of calls that they replace.
+//!
+//! ```
+//! use ats::HashMap;
+//!
+//! let words: HashMap<String, u64> = HashMap::new();
+//! words.merge("pear", 1, |old, more| old + more); // *entry(..).or_insert(0) += 1
+//! words.update("pear", |old| old * 10); // entry(..).and_modify(..)
+//! words.compute("pear", |old| Some(old.map_or(1, |old| old + 1))); // and .or_insert(1)
+//! assert_eq!(words.get_or_insert_with("plum", || 5), 5); // entry(..).or_insert_with(..)
+//! assert_eq!(words.get("pear"), Some(11));
+//! ```
 //!
 //! # Caches
 //! [`HashMap::builder`] and [`OrderedMap::builder`] build maps whose pairs expire, some time after
@@ -141,6 +168,7 @@ mod map;
 pub mod terms;
 
 #[cfg(feature = "disk")]
+#[doc(inline)]
 pub use ats_disk as disk;
 
 #[cfg(feature = "derive")]

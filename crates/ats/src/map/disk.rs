@@ -52,6 +52,9 @@ pub use transaction::DiskTransaction;
 /// # Ok::<(), ats::disk::Error>(())
 /// ```
 ///
+/// There is no `entry`: the crate has a list of functions [instead of
+/// it](crate#instead-of-entry).
+///
 /// # Durability
 /// [`Options::durability`] selects when a write is on disk. With every setting, a crash loses only
 /// the newest writes, and never a part of a batch. Later versions of this crate read the files of

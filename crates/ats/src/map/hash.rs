@@ -46,6 +46,9 @@ use walk::Walk;
 /// assert_eq!(words.len(), 4);
 /// ```
 ///
+/// There is no `entry`: the crate has a list of functions [instead of
+/// it](crate#instead-of-entry).
+///
 /// `L` is [`Limited`] if pairs of the map expire, or the map has a bound: see
 /// [`builder`](HashMap::builder).
 pub struct HashMap<K, V, L: MapKind = Unlimited> {

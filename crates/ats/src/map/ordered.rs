@@ -43,6 +43,9 @@ use walk::{Passed, Walk, pass};
 /// assert_eq!(dear, ["pear"]);
 /// ```
 ///
+/// There is no `entry`: the crate has a list of functions [instead of
+/// it](crate#instead-of-entry).
+///
 /// `L` is [`Limited`] if pairs of the map expire, or the map has a bound: see
 /// [`builder`](OrderedMap::builder).
 pub struct OrderedMap<K, V, L: MapKind = Unlimited> {

@@ -57,7 +57,7 @@ impl<K: Key, V: Value> DiskTransaction<K, V> {
     ///
     /// # Errors
     /// The errors of [`DiskMap::get`]; [`Error::Expired`] if the function has not read for longer
-    /// than [`Options::snapshot_age`](ats::disk::Options::snapshot_age).
+    /// than [`Options::snapshot_age`](crate::disk::Options::snapshot_age).
     pub fn get(&mut self, key: impl AsKey<K>) -> Result<Option<V>, Error> {
         let key = key::bytes_of(&key);
         let key = key.as_slice();
