@@ -4,10 +4,13 @@ defmodule ATS.PagesTest do
   @project Path.join(__DIR__, "../..")
 
   {:ok, ways} = :file.consult(Path.join(@project, "test/moving/pages.terms"))
-  @pages for {page, 'elixir', :elixir} <- ways, do: List.to_string(page)
+  @pages for {page, ~c"elixir", :elixir} <- ways, do: List.to_string(page)
+
+  @parsed for {page, ~c"elixir", {:not_run, _}} <- ways, do: List.to_string(page)
 
   test "there are pages with blocks in Elixir" do
     assert length(@pages) >= 5
+    for page <- @parsed, do: assert({:ok, _} = page |> blocks() |> Code.string_to_quoted())
   end
 
   for page <- @pages do
@@ -22,6 +25,28 @@ defmodule ATS.PagesTest do
         for table <- :dats.all(), do: :dats.close(table)
         for path <- Path.wildcard(folder <> "*"), do: File.rm_rf!(path)
       end
+    end
+  end
+
+  # Behind a line of an example stands its value: `#=> 30`.
+  test "the values in examples of modules are right" do
+    folder = Path.join(System.tmp_dir!(), "ats-examples-#{System.unique_integer([:positive])}")
+    start_supervised!({ATS.DiskTable, name: :prices, file: folder, type: :ordered_set})
+
+    try do
+      examples =
+        for file <- Path.wildcard(Path.join(@project, "lib/**/*.ex")),
+            part <- file |> File.read!() |> String.split(~r/\n\s*\n/),
+            [example | _] = String.split(part, "\"\"\""),
+            example =~ "#=>" do
+          checks = Regex.replace(~r/^(.*?) +#=> (.*)$/m, example, "true = (\\1) == (\\2)")
+          in_process(fn -> Code.eval_string(checks, [], file: file) end)
+        end
+
+      assert length(examples) >= 6
+    after
+      stop_supervised!({ATS.DiskTable, :prices})
+      File.rm_rf!(folder)
     end
   end
 

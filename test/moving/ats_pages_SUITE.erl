@@ -84,7 +84,9 @@ checked({not_run, _}, Page, Language) when Language =:= "sh"; Language =:= "" ->
     [
         begin
             ok = file:write_file("block.sh", Text),
-            ?assertEqual({Page, ""}, {Page, os:cmd("sh -n block.sh")})
+            ?assertEqual({Page, ""}, {Page, os:cmd("sh -n block.sh")}),
+            [?assertMatch({_, {match, _}}, {Target, mentioned("\n" ++ Target ++ ":", "Makefile")})
+             || Target <- targets(Text)]
         end
      || Text <- ats_page_blocks:blocks(Page, Language)
     ];
@@ -94,6 +96,13 @@ checked(Way, _, "erlang" ++ _) ->
     ?assert(lists:member(Way, [shell, attributes, rebar, terms]));
 checked(manifest, _, "toml") ->
     ok.
+
+%% Returns the targets of make that a block for a shell names.
+targets(Text) ->
+    case re:run(Text, "^make ([a-z-]+)", [global, multiline, {capture, [1], list}]) of
+        nomatch -> [];
+        {match, Targets} -> lists:append(Targets)
+    end.
 
 mentioned(Text, File) ->
     {ok, Source} = file:read_file(filename:join(ats_test_lib:project(), File)),

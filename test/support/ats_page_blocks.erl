@@ -39,10 +39,14 @@ is_own(Name) -> not lists:member(Name, ?SKIPPED).
 blocks(Page) ->
     {ok, Text} = file:read_file(filename:join(ats_test_lib:project(), Page)),
     Fence = "^( *)```([^\n]*)\n(.*?)^ *```$",
-    case re:run(Text, Fence, [global, multiline, dotall, {capture, all_but_first, binary}]) of
+    Found = case re:run(Text, Fence, [global, multiline, dotall, {capture, [1, 2, 3], binary}]) of
         nomatch -> [];
-        {match, Blocks} -> [block(Block) || Block <- Blocks]
-    end.
+        {match, Blocks} -> Blocks
+    end,
+    %% No block is overlooked because it is written in another way.
+    Fences = re:split(Text, "^[ >]*(?:```|~~~)", [multiline]),
+    length(Fences) =:= 2 * length(Found) + 1 orelse error({fences, Page}),
+    [block(Block) || Block <- Found].
 
 block([Indent, Language, Text]) ->
     Lines = re:replace(Text, ["^", Indent], "", [global, multiline]),
