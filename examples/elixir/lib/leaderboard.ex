@@ -25,13 +25,9 @@ defmodule Leaderboard do
   @doc "Notes a result. Only the best one of a player counts."
   @spec record(atom(), String.t(), non_neg_integer()) :: :best | :not_best
   def record(game, player, score) do
-    # Each call changes one object as a whole, so of two results of a player the better one stays.
-    if :ats.insert_new(@players, {{game, player}, score}) or improve(game, player, score) do
-      true = :ats.insert(@scores, {{game, -score, player}})
-      forget_worse(game, player)
-      :best
-    else
-      :not_best
+    case :ats.lookup_element(@players, {game, player}, 2, nil) do
+      best when best >= score and best != nil -> :not_best
+      best -> replace(game, player, best, score)
     end
   end
 
@@ -82,19 +78,25 @@ defmodule Leaderboard do
     [{{{game, :"$1", :"$2"}}, [{:<, :"$1", -score}], [:"$2"]}]
   end
 
-  # Replaces the score in one step, if it is still lower than the new one.
-  defp improve(game, player, score) do
-    spec = [
-      {{{game, player}, :"$1"}, [{:<, :"$1", score}], [{{{{game, player}}, score}}]}
+  # Both tables change as one step, if nobody has noted another result of the player meanwhile.
+  defp replace(game, player, best, score) do
+    key = {game, player}
+
+    {unchanged, removed} =
+      if best,
+        do: {{:equals, {key, best}}, [{:delete, {game, -best, player}}]},
+        else: {{:absent, key}, []}
+
+    added = {:insert, {{game, -score, player}}}
+
+    parts = [
+      {@players, [unchanged], [{:insert, {key, score}}], []},
+      {@scores, [], [added | removed], []}
     ]
 
-    :ats.select_replace(@players, spec) == 1
-  end
-
-  # Another process may have been faster with a better result, or with a worse one. Every writer
-  # removes results that are not the best by now, so the last writer leaves only the best.
-  defp forget_worse(game, player) do
-    best = :ats.lookup_element(@players, {game, player}, 2)
-    :ats.select_delete(@scores, [{{{game, :"$1", player}}, [{:>, :"$1", -best}], [true]}])
+    case :ats.transact(parts) do
+      {true, _} -> :best
+      {false, _} -> record(game, player, score)
+    end
   end
 end

@@ -13,11 +13,17 @@ defmodule ReadmeTest do
       {value, bindings} = Code.eval_string(expression, bindings)
 
       case shown |> Enum.join() |> String.trim() do
-        "" -> :ok
-        shown -> assert {expression, value} == {expression, shown |> Code.eval_string() |> elem(0)}
+        "" ->
+          :ok
+
+        shown ->
+          assert {expression, value} == {expression, shown |> Code.eval_string() |> elem(0)}
       end
 
       bindings
     end)
+
+    # Its name is free again for other tests.
+    GenServer.stop(Leaderboard)
   end
 end
