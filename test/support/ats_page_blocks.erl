@@ -43,7 +43,7 @@ blocks(Page) ->
         nomatch -> [];
         {match, Blocks} -> Blocks
     end,
-    %% No block is overlooked because it is written in another way.
+    %% Blocks that are written in another way are not overlooked.
     Fences = re:split(Text, "^[ >]*(?:```|~~~)", [multiline]),
     length(Fences) =:= 2 * length(Found) + 1 orelse error({fences, Page}),
     [block(Block) || Block <- Found].

@@ -10,7 +10,7 @@ mod disk_transactions;
 mod histories;
 mod keys;
 mod making;
-// It calls the compiler with the library of this program, which a sanitizer has changed.
+// The tests call the compiler with the library of this program, which a sanitizer has changed.
 #[cfg(not(any(miri, fuzzing, watched, tsan)))]
 mod mistakes;
 mod model;

@@ -27,9 +27,9 @@ fn page() {
         line(&mut page, program, &text);
     }
     page += "\n## Calls that fail\n\n";
-    page += "`folder` is a new directory. A field of the struct `Hidden` has the attribute \
-             `#[serde(skip_serializing)]`.\nThe functions that `transact` calls change `words` \
-             beside their view. A text of `panic` is that of a\npanic, all others are those of \
+    page += "`folder` is a new directory. A field of the struct `Hidden` has the attribute\n\
+             `#[serde(skip_serializing)]`. The functions that `transact` calls change `words` \
+             beside their\nview. A text of `panic` is that of a panic, all others are those of \
              errors.\n\n";
     page += "| calls | text |\n|---|---|\n";
     for (call, text) in calls::outcomes() {
