@@ -59,9 +59,14 @@ sample(Options) ->
     {Pid, Monitor} = spawn_opt(fun() -> observe(Caller, Time, Calls) end,
                                [monitor, {priority, high}]),
     receive
-        {'DOWN', Monitor, process, Pid, {observed, Seconds, Tables}} -> {Seconds, Tables};
-        {'DOWN', Monitor, process, Pid, is_traced} -> error({ats_error, {argument, 1, ?TRACED}});
-        {'DOWN', Monitor, process, Pid, Reason} -> exit(Reason)
+        {Pid, Answer} ->
+            erlang:demonitor(Monitor, [flush]),
+            case Answer of
+                is_traced -> error({ats_error, {argument, 1, ?TRACED}});
+                {_, _} -> Answer
+            end;
+        {'DOWN', Monitor, process, Pid, Reason} ->
+            exit(Reason)
     end.
 
 -spec parse(term()) -> #{time := pos_integer(), calls := pos_integer(), lines := pos_integer()}.
@@ -98,16 +103,21 @@ invalid(Words) ->
                 %% The part of a table that a query reads, by the hash of its specification.
                 queries = #{} :: #{integer() => ranges | scans | reads}}).
 
--spec observe(pid(), pos_integer(), pos_integer()) -> no_return().
+-spec observe(pid(), pos_integer(), pos_integer()) -> term().
 observe(Caller, Time, Calls) ->
-    Session = begin_session(),
     State = #state{caller = monitor(process, Caller), share = max(1, Calls * ?TURN_MS div 1000)},
-    Seen = try
-               turns(Session, now_ms() + Time, State)
-           after
-               end_session(Session)
-           end,
-    exit({observed, Seen#state.seen_ms / 1000, observed(Seen)}).
+    Answer = case begin_session() of
+                 is_traced ->
+                     is_traced;
+                 Session ->
+                     Seen = try
+                                turns(Session, now_ms() + Time, State)
+                            after
+                                end_session(Session)
+                            end,
+                     {Seen#state.seen_ms / 1000, observed(Seen)}
+             end,
+    Caller ! {self(), Answer}.
 
 -spec turns(term(), number(), #state{}) -> #state{}.
 turns(Session, End, #state{caller = Caller, share = Share} = State) ->
@@ -194,7 +204,7 @@ kind(_) -> other.
 %% Returns the patterns of the calls that are traced, each with the arguments that a message has. A
 %% change of a pattern waits for all schedulers, so they are few: first all functions, with the
 %% table, and then queries, also with the specification.
--spec patterns() -> [{mfa() | {module(), atom(), '_'}, erlang:trace_match_spec()}].
+-spec patterns() -> [{{module(), atom(), '_'}, [tuple()]}].
 patterns() ->
     First = {hd, '$_'},
     Two = {{First, {hd, {tl, '$_'}}}},
@@ -204,18 +214,22 @@ patterns() ->
                         select_replace]]].
 
 %% Begins to trace: in a session of its own, if this release of Erlang/OTP has such.
--spec begin_session() -> {session, module(), term()} | global.
+-spec begin_session() -> {session, module(), term()} | global | is_traced.
 begin_session() ->
     Module = trace,
     case code:ensure_loaded(Module) of
         {module, Module} ->
             Session = Module:session_create(?MODULE, self(), []),
-            [Module:function(Session, Called, Spec, []) || {Called, Spec} <- patterns()],
+            _ = [Module:function(Session, Called, Spec, []) || {Called, Spec} <- patterns()],
             {session, Module, Session};
         {error, _} ->
-            is_traced() andalso exit(is_traced),
-            [erlang:trace_pattern(Called, Spec, []) || {Called, Spec} <- patterns()],
-            global
+            case is_traced() of
+                true ->
+                    is_traced;
+                false ->
+                    _ = [erlang:trace_pattern(Called, Spec, []) || {Called, Spec} <- patterns()],
+                    global
+            end
     end.
 
 %% Tells whether somebody else traces: a process has one tracer, which would lose its flags.
