@@ -1254,6 +1254,13 @@ follow(Table) ->
 %%   one that has none any more, and `{change, Key}'.</li>
 %% <li>`every => Ms': the time in milliseconds from the end of a batch to the next moment. The
 %%   default is 100.</li>
+%% <li>`at_least => N': a batch is sent when there are as many changes. Until then they wait: each
+%%   `every' milliseconds, those of a further moment are joined to them, and a key that has changed
+%%   back does not count any more. The first batch with `snapshot', and `lost', do not wait. The
+%%   default is 1.</li>
+%% <li>`within => Ms': changes that have waited for so many milliseconds are sent, however few they
+%%   are. The default is `infinity': then they wait for others, and the end of the table is told
+%%   without them.</li>
 %% <li>`active => N': after so many batches, `lost' among them, nothing is sent until {@link
 %%   follow_more/2} is called. The default is `true', without limit.</li>
 %% <li>`max_queue => N': while the receiver has more messages in its queue, nothing is sent. The

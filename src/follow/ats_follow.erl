@@ -22,6 +22,8 @@
           spec => ats:match_spec(),
           keys => boolean(),
           every => pos_integer(),
+          at_least => pos_integer(),
+          within => pos_integer() | infinity,
           active => true | pos_integer(),
           max_queue => non_neg_integer(),
           to => pid()}.
@@ -57,8 +59,8 @@ follow_on_disk(Name, Options) ->
 -spec follow(module(), ats:table() | dats:tab_name(), term()) -> {ok, ref()}.
 follow(Kind, Table, Options) ->
     Id = Kind:find(Table),
-    Defaults = #{snapshot => false, spec => all, keys => false, every => ?EVERY,
-                 active => true, max_queue => ?MAX_QUEUE, to => self()},
+    Defaults = #{snapshot => false, spec => all, keys => false, every => ?EVERY, at_least => 1,
+                 within => infinity, active => true, max_queue => ?MAX_QUEUE, to => self()},
     Parsed = maps:merge(Defaults, parse(Options)),
     {ok, ats_follow_server:ask(?MODULE, {follow, Kind, Id, Parsed}, Id)}.
 
@@ -121,6 +123,10 @@ option(Option, Flag) when is_boolean(Flag), (Option =:= snapshot orelse Option =
     Flag;
 option(every, Ms) when is_integer(Ms), Ms > 0, Ms =< ?MAX_EVERY ->
     Ms;
+option(at_least, Number) when is_integer(Number), Number > 0 ->
+    Number;
+option(within, Ms) when Ms =:= infinity; is_integer(Ms), Ms > 0 ->
+    Ms;
 option(active, Number) when Number =:= true; is_integer(Number), Number > 0 ->
     Number;
 option(max_queue, Number) when is_integer(Number), Number >= 0 ->
@@ -131,6 +137,10 @@ option(Option, _) when Option =:= snapshot; Option =:= keys ->
     invalid("`~ts' is not a boolean value", [Option]);
 option(every, _) ->
     invalid("`every' is not a number of milliseconds from 1 to 49 days");
+option(at_least, _) ->
+    invalid("`at_least' is not a positive number of changes");
+option(within, _) ->
+    invalid("`within' is not a positive number of milliseconds, nor infinity");
 option(active, _) ->
     invalid("`active' is not a positive number, nor true");
 option(max_queue, _) ->
@@ -138,7 +148,7 @@ option(max_queue, _) ->
 option(to, _) ->
     invalid("`to' is not a pid");
 option(Unknown, _) ->
-    Known = [snapshot, spec, keys, every, active, max_queue, to],
+    Known = [snapshot, spec, keys, every, at_least, within, active, max_queue, to],
     invalid("~ts", [ats_hints:unknown_option(Unknown, Known)]).
 
 -spec invalid(string()) -> no_return().

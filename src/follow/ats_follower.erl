@@ -4,11 +4,13 @@
 %% The process holds a snapshot of the last moment that the receiver was told of. From time to time
 %% it looks if the table has changed since. If so, it makes another one, sends the differences of
 %% the two, and releases the older. A receiver that does not keep up is told nothing meanwhile, so
-%% its next differences are those of all that time.
+%% its next differences are those of all that time. A receiver that wants many changes at once is
+%% told nothing until there are as many: they wait in an {@link ats_follow_pending}.
 %%
 %% Two facts hold. All changes that were sent, applied in order to the table of the first moment, or
-%% to an empty one, make the table of `last', except after a part or `lost'. And this process alone
-%% sends messages until it ends, so a program that has seen its end has all of them.
+%% to an empty one, make the table of `last', except after a part or `lost', and but for the changes
+%% that wait. And this process alone sends messages until it ends, so a program that has seen its
+%% end has all of them.
 %%
 %% A module for each kind of tables makes the moments and finds their differences. Those of a moment
 %% and the next one also tell the module something about the next one, which it gets back with it.
@@ -46,7 +48,10 @@
     snapshot :: boolean(),
     %% The number of the last batch.
     seq = 0 :: non_neg_integer(),
-    %% The moment that the receiver was told of last; `none' before the objects are told.
+    %% The changes that wait; `none' if none may.
+    pending :: none | ats_follow_pending:pending(),
+    %% The moment up to which the receiver was told, or changes wait; `none' before the objects are
+    %% told.
     last :: none | ats:snapshot(),
     %% The knowledge of the module of the kind about it.
     known = none :: term()
@@ -86,7 +91,8 @@ init(Parent, Ref, From, Kind, Table, Options) ->
                                  monitor = Monitor, kind = Kind, table = Table, type = Type,
                                  key_pos = KeyPos, spec = Spec, keys = Keys, every = Every,
                                  max_queue = MaxQueue, active = Active,
-                                 snapshot = IsWithSnapshot, last = First},
+                                 snapshot = IsWithSnapshot, last = First,
+                                 pending = ats_follow_pending:new(Options, Type)},
             gen_server:reply(From, {ok, Ref}),
             case IsWithSnapshot of
                 true ->
@@ -202,7 +208,7 @@ refused(Cause, Reason, Stack, #follower{kind = Kind, table = Table} = Follower) 
 -spec tell(#follower{}) -> #follower{}.
 tell(#follower{last = Last} = Follower) ->
     case Last =/= none andalso is_current(Follower) of
-        true -> Follower;
+        true -> finish(#batch{}, Follower);
         false -> tell(moment(Follower), Follower)
     end.
 
@@ -234,14 +240,18 @@ tell(Now, #follower{last = Last} = Before) ->
 
 %% Tells that there are no differences, because a moment has ended.
 -spec lost(#follower{}) -> #follower{}.
-lost(#follower{snapshot = IsWithSnapshot} = Before) ->
+lost(#follower{snapshot = IsWithSnapshot, pending = Pending} = Before) ->
     Last = case IsWithSnapshot of
                true -> none;
                false -> moment(Before)
            end,
     Follower = count(Before),
     ok = send(Follower#follower.seq, lost, Follower),
-    Follower#follower{last = Last, known = none}.
+    None = case Pending of
+               none -> none;
+               _ -> ats_follow_pending:clear(Pending)
+           end,
+    Follower#follower{last = Last, known = none, pending = None}.
 
 %% Counts a batch.
 -spec count(#follower{}) -> #follower{}.
@@ -262,18 +272,21 @@ objects(Moment, #follower{spec = Spec, type = Type, key_pos = KeyPos} = Follower
                  true -> fun(A, B) -> A == B end;
                  false -> fun(A, B) -> A =:= B end
              end,
-    chunks(Begin, {KeyPos, IsSame, none}, [Moment], #batch{}, Follower).
+    Inserts = fun(Objects, Keys) -> inserts(Objects, Keys, Follower) end,
+    {Batch, Told} = chunks(Begin, Inserts, {KeyPos, IsSame, none}, [Moment], #batch{}, Follower),
+    send_last(Batch, Told).
 
-chunks(Next, Keys, Moments, Batch, Before) ->
+%% Adds what a function makes of all that a query finds.
+chunks(Next, Make, Acc, Moments, Batch, Before) ->
     Follower = rest(0, Before),
     case native(Next, Moments, Batch, Follower) of
         '$end_of_table' ->
-            finish(Batch, Follower);
-        {Objects, Continuation} ->
-            {Changes, Later} = inserts(Objects, Keys, Follower),
+            {Batch, Follower};
+        {Found, Continuation} ->
+            {Changes, Later} = Make(Found, Acc),
             {More, Told} = add(Changes, Batch, Follower),
             Continue = fun() -> ats_select:continue(Continuation) end,
-            chunks(Continue, Later, Moments, More, Told)
+            chunks(Continue, Make, Later, Moments, More, Told)
     end.
 
 %% The objects of a key of a bag follow each other, also from chunk to chunk.
@@ -306,33 +319,35 @@ slices(Place, [Last, Now] = Moments, Batch, #follower{kind = Kind} = Before) ->
     Follower = rest(0, Before),
     Slice = fun() -> Kind:differences(Last, Now, Place) end,
     {Pairs, Next} = native(Slice, Moments, Batch, Follower),
-    Changes = lists:flatmap(fun(Pair) -> changes(Pair, Follower) end, Pairs),
-    {More, Told} = add(Changes, Batch, Follower),
+    {Nets, Joined} = join(lists:flatmap(fun(Pair) -> net(Pair, Follower) end, Pairs), Follower),
+    {More, Told} = add(told(Nets, Joined), Batch, Joined),
     case Next of
         {more, Later} -> slices(Later, Moments, More, Told);
         {done, Known} -> {finish(More, Told), Known}
     end.
 
-%% Returns the changes that the receiver wants of a key.
--spec changes({[tuple()], [tuple()]}, #follower{}) -> [ats_follow:change()].
-changes({Old, New}, #follower{spec = Spec, keys = Keys, type = Type, key_pos = KeyPos}) ->
-    Wanted = {wanted(Spec, Old), wanted(Spec, New)},
-    case ats_snapshot:differences(Type, Wanted) of
-        [] ->
-            [];
-        Differences when not Keys ->
-            Differences;
-        _ ->
-            case Wanted of
-                {[], [Object | _]} -> [{insert, element(KeyPos, Object)}];
-                {[Object | _], []} -> [{delete, element(KeyPos, Object)}];
-                {_, [Object | _]} -> [{change, element(KeyPos, Object)}]
-            end
+%% Returns the difference of the objects of a key that the receiver wants, if there are any.
+-spec net({[tuple()], [tuple()]}, #follower{}) -> [ats_follow_pending:net()].
+net({Old, New}, #follower{spec = Spec, key_pos = KeyPos}) ->
+    case {wanted(Spec, Old), wanted(Spec, New)} of
+        {[], []} -> [];
+        {OldWanted, NewWanted} -> [ats_follow_pending:net(OldWanted, NewWanted, KeyPos)]
     end.
 
 wanted(all, Objects) -> Objects;
 wanted(_Spec, []) -> [];
 wanted(Spec, Objects) -> ats_select:run(Objects, Spec).
+
+-spec told([ats_follow_pending:net()], #follower{}) -> [ats_follow:change()].
+told(Nets, #follower{keys = Keys, type = Type}) ->
+    lists:flatmap(fun(Net) -> ats_follow_pending:told(Net, Keys, Type) end, Nets).
+
+%% Lets differences wait. Returns those that are told at once.
+join(Nets, #follower{pending = none} = Follower) ->
+    {Nets, Follower};
+join(Nets, #follower{pending = Before} = Follower) ->
+    {Told, Pending} = ats_follow_pending:join(Nets, Before),
+    {Told, Follower#follower{pending = Pending}}.
 
 %% Makes a native call that reads moments. One of them may have ended, because of the memory that
 %% was held back for it. The parts that were sent have the number of a batch then, but `active'
@@ -381,12 +396,25 @@ wait(#follower{receiver = Receiver, max_queue = Max} = Follower) ->
         _ -> wait(rest(?LOOK_EVERY, Follower))
     end.
 
-%% Sends the rest of a batch. One of differences has some.
+%% Sends the rest of a batch of differences, if there are any and they need not wait.
 -spec finish(#batch{}, #follower{}) -> #follower{}.
-finish(#batch{changes = [], has_parts = false}, #follower{last = Last} = Follower)
-  when Last =/= none ->
+finish(#batch{changes = [], has_parts = false}, #follower{pending = none} = Follower) ->
     Follower;
-finish(#batch{changes = Changes}, Before) ->
+finish(Batch, #follower{pending = none} = Follower) ->
+    send_last(Batch, Follower);
+finish(Batch, #follower{pending = Pending} = Follower) ->
+    case ats_follow_pending:is_ready(Pending) of
+        true ->
+            Begin = fun() -> ats_follow_pending:begin_reading(Pending) end,
+            Make = fun(Nets, none) -> {told(Nets, Follower), none} end,
+            {All, Told} = chunks(Begin, Make, none, [], Batch, Follower),
+            send_last(All, Told#follower{pending = ats_follow_pending:clear(Pending)});
+        false ->
+            Follower#follower{pending = ats_follow_pending:wait(Pending)}
+    end.
+
+-spec send_last(#batch{}, #follower{}) -> #follower{}.
+send_last(#batch{changes = Changes}, Before) ->
     Follower = count(Before),
     ok = send(Follower#follower.seq, lists:reverse(Changes), Follower),
     Follower.

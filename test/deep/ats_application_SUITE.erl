@@ -74,6 +74,7 @@ modules(Config) ->
         ats_follow,
         ats_follow_disk,
         ats_follow_memory,
+        ats_follow_pending,
         ats_follow_server,
         ats_follower,
         ats_format,

@@ -7,15 +7,16 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
--import(ats_follow_lib, [followers/0, snapshots/1, length_of/1]).
--import(ats_follow_lib, [empty/0, objects/1, next/3, until_equal/4, until_equal/5]).
+-import(ats_follow_lib, [followers/0, looked/0, snapshots/1, length_of/1]).
+-import(ats_follow_lib, [empty/0, objects/1, next/3, batch/2]).
+-import(ats_follow_lib, [until_equal/4, until_equal/5]).
 -import(ats_follow_lib, [no_more/1, ended/2]).
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([init_per_testcase/2, end_per_testcase/2]).
 -export([copies_beside_writers/1, first_moments/1, batches/1, few_changes_of_many_objects/1,
-         idle_tables/1, options/1, slow_receivers/1, lost_changes/1, ends_of_tables/1,
-         ends_of_receivers/1, damaged/1, expired/1, expired_seldom/1, merged_by_a_module/1,
+         idle_tables/1, options/1, batches_of_many_changes/1, slow_receivers/1, lost_changes/1,
+         ends_of_tables/1, ends_of_receivers/1, damaged/1, expired/1, expired_seldom/1, merged_by_a_module/1,
          invalid/1]).
 
 -define(TYPES, [set, ordered_set, bag, duplicate_bag, ordered_bag, ordered_duplicate_bag]).
@@ -24,7 +25,7 @@ suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
     [copies_beside_writers, first_moments, batches, few_changes_of_many_objects, idle_tables,
-     options, slow_receivers, lost_changes, ends_of_tables, ends_of_receivers, damaged, expired,
+     options, batches_of_many_changes, slow_receivers, lost_changes, ends_of_tables, ends_of_receivers, damaged, expired,
      expired_seldom, merged_by_a_module, invalid].
 
 init_per_suite(Config) ->
@@ -228,6 +229,38 @@ options(Config) ->
          true = ats:unfollow(Objects),
          ok = dats:unfollow(Keys),
          ?assertEqual([], followers())
+     end || Type <- ?TYPES],
+    ok.
+
+%% Changes of several moments are joined until there are enough, also over files.
+batches_of_many_changes(Config) ->
+    [begin
+         {dats, T} = Table = open(Config, Type),
+         ok = dats:insert(T, {a, 1}),
+         {ok, Ref} = dats:follow(T, #{every => 1, at_least => 3}),
+         ok = dats:insert(T, {b, 1}),
+         looked(),
+         ok = dats:delete(T, a),
+         looked(),
+         ok = dats:flush(T),
+         ok = dats:insert(T, {a, 1}),
+         looked(),
+         Reads = reads(T),
+         looked(),
+         ?assertEqual(Reads, reads(T)),
+         ok = dats:compact(T),
+         ok = dats:insert(T, {c, 1}),
+         looked(),
+         ?assertEqual(0, length_of(self())),
+         ok = dats:insert(T, {d, 1}),
+         ?assertEqual([{insert, {K, 1}} || K <- [b, c, d]], lists:sort(batch(Ref, 1))),
+         ok = dats:unfollow(Ref),
+         %% What does not become enough is told after some time.
+         {ok, Within} = dats:follow(T, #{every => 1, at_least => 3, within => 5}),
+         ok = dats:delete(T, a),
+         ?assertEqual([{delete, {a, 1}}], batch(Within, 1)),
+         ok = dats:unfollow(Within),
+         ?assertEqual(0, snapshots(Table))
      end || Type <- ?TYPES],
     ok.
 

@@ -114,6 +114,18 @@ defmodule ATS.FollowTest do
     assert_raise KeyError, fn -> Producer.init(snapshot: true) end
   end
 
+  test "a stream has batches of at least so many changes" do
+    table = Table.new(:t, [:public])
+    writer = spawn_link(fn -> write(table.id, 1) end)
+
+    for batch <- table |> Table.changes(every: 1, at_least: 3) |> Enum.take(3) do
+      assert length(batch) >= 3
+    end
+
+    Process.unlink(writer)
+    Process.exit(writer, :kill)
+  end
+
   test "tables on disk are followed, too" do
     directory = Path.join(System.tmp_dir!(), "ats_follow_test_#{System.pid()}")
     {:ok, :followed} = :dats.open_file(:followed, file: directory, type: :ordered_set)
@@ -135,6 +147,11 @@ defmodule ATS.FollowTest do
       :dats.close(:followed)
       File.rm_rf!(directory)
     end
+  end
+
+  defp write(id, n) do
+    :ats.insert(id, {n, n})
+    write(id, n + 1)
   end
 
   defp until(condition) do

@@ -4,14 +4,16 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
--import(ats_follow_lib, [followers/0, snapshots/1, length_of/1]).
--import(ats_follow_lib, [empty/0, applied/2, objects/1, next/3, until_equal/4, until_equal/5]).
+-import(ats_follow_lib, [followers/0, looked/0, snapshots/1, length_of/1]).
+-import(ats_follow_lib, [empty/0, applied/2, objects/1, next/3, batch/2]).
+-import(ats_follow_lib, [until_equal/4, until_equal/5]).
 -import(ats_follow_lib, [no_more/1, ended/2]).
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([length_here/1]).
 -export([copies_beside_writers/1, first_moments/1, batches/1, lists_are_whole/1,
          receivers_that_sleep/1, slow_receivers_of_large_batches/1, batches_that_are_asked_for/1,
+         batches_of_many_changes/1, remainders/1, many_random_changes/1,
          lost_changes/1, lost_within_a_batch/1, lost_by_the_slow_one/1, lost_all_the_time/1,
          ends_of_tables/1, owners/1, ends_of_receivers/1,
          ends_of_processes/1, unfollowed/1, many_followers/1, filters/1, keys/1, expired/1,
@@ -23,7 +25,8 @@ suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
     [copies_beside_writers, first_moments, batches, lists_are_whole, receivers_that_sleep,
-     slow_receivers_of_large_batches, batches_that_are_asked_for, lost_changes, lost_within_a_batch,
+     slow_receivers_of_large_batches, batches_that_are_asked_for,
+     batches_of_many_changes, remainders, many_random_changes, lost_changes, lost_within_a_batch,
      lost_by_the_slow_one, lost_all_the_time,
      ends_of_tables, owners, ends_of_receivers, ends_of_processes, unfollowed, many_followers,
      filters, keys, expired, receivers_elsewhere, invalid].
@@ -312,6 +315,141 @@ batches_that_are_asked_for(_Config) ->
     no_more(Again),
     true = ats:delete(T),
     ended(Again, deleted).
+
+%% ----- batches of at least so many changes -----
+
+%% Changes of several moments are joined until there are enough. A key that changes back does not
+%% count, nor does an object that the receiver does not want.
+batches_of_many_changes(_Config) ->
+    Write = fun(T, Objects) -> true = ats:insert(T, Objects), looked() end,
+    [begin
+         T = new(Type),
+         true = ats:insert(T, [{a, 1}, {z, 1}]),
+         Spec = [{{'_', '$1'}, [{'<', '$1', 100}], ['$_']}],
+         {ok, Ref} = ats:follow(T, #{every => 1, at_least => 3, snapshot => true, spec => Spec,
+                                     keys => Keys}),
+         ?assertEqual(2, length(batch(Ref, 1))),
+         Write(T, {b, 1}),
+         true = ats:delete(T, a),
+         looked(),
+         Write(T, {a, 1}),
+         Write(T, [{N, 100} || N <- lists:seq(1, 10)]),
+         Write(T, {c, 1}),
+         ?assertEqual(0, length_of(self())),
+         true = ats:delete(T, z),
+         Told = [{delete, {z, 1}}, {insert, {b, 1}}, {insert, {c, 1}}],
+         ?assertEqual(told(Keys, Told), lists:sort(batch(Ref, 2))),
+         %% Changes of one key are one change; a bag has more of them, unless only keys are told.
+         Write(T, {a, 2}),
+         Write(T, {b, 2}),
+         ?assertEqual(0, length_of(self())),
+         Write(T, {b, 3}),
+         _ = [Write(T, {c, 3}) || is_set(Type) orelse Keys],
+         Later = case is_set(Type) of
+                     true -> [{change, {K, 1}, {K, N}} || {K, N} <- [{a, 2}, {b, 3}, {c, 3}]];
+                     false when Keys -> [{change, {K, 1}, none} || K <- [a, b, c]];
+                     false -> [{insert, {a, 2}}, {insert, {b, 2}}, {insert, {b, 3}}]
+                 end,
+         ?assertEqual(told(Keys, Later), lists:sort(batch(Ref, 3))),
+         true = ats:unfollow(Ref)
+     end || Type <- ?TYPES, Keys <- [false, true]],
+    %% A batch of parts, of which some changes have waited.
+    T = new(ordered_set),
+    {ok, Ref} = ats:follow(T, #{every => 1, at_least => 1500, active => 2}),
+    Write(T, [{N, 0} || N <- lists:seq(1, 1000)]),
+    true = ats:insert(T, [{N, 1} || N <- lists:seq(501, 5000)]),
+    Parts = batch(Ref, 1),
+    ?assertEqual(5000, length(Parts)),
+    ?assertEqual(lists:sort(ats:tab2list(T)), objects(applied(Parts, empty()))),
+    %% Numbers are equal keys of an ordered table.
+    Write(T, [{float(N), 0} || N <- lists:seq(1, 1000)]),
+    Write(T, [{N, 2} || N <- lists:seq(1, 1000)]),
+    ?assertEqual(0, length_of(self())),
+    true = ats:insert(T, [{N, 3} || N <- lists:seq(1001, 1500)]),
+    Changes = [{change, {N, case N > 500 of true -> 1; false -> 0 end},
+                {N, case N > 1000 of true -> 3; false -> 2 end}} || N <- lists:seq(1, 1500)],
+    ?assertEqual(Changes, lists:sort(batch(Ref, 2))),
+    %% So many batches were asked for.
+    true = ats:delete_all_objects(T),
+    looked(),
+    ?assertEqual(0, length_of(self())),
+    true = ats:follow_more(Ref, 1),
+    ?assertEqual(5000, length(batch(Ref, 3))),
+    true = ats:unfollow(Ref),
+    ?assertEqual(0, snapshots(T)).
+
+told(false, Changes) -> lists:sort(Changes);
+told(true, Changes) ->
+    lists:sort([{element(1, Change), element(1, element(2, Change))} || Change <- Changes]).
+
+%% What is less than a batch waits for `within', if at all, and does not outlive its table.
+remainders(_Config) ->
+    T = new(set),
+    {ok, Ref} = ats:follow(T, #{every => 1, at_least => 100, within => 5}),
+    true = ats:insert(T, {a, 1}),
+    ?assertEqual([{insert, {a, 1}}], batch(Ref, 1)),
+    %% Enough changes do not wait.
+    true = ats:unfollow(Ref),
+    {ok, Patient} = ats:follow(T, #{every => 1, at_least => 100, within => 1 bsl 70}),
+    true = ats:insert(T, {a, 2}),
+    looked(),
+    true = ats:insert(T, [{N, 0} || N <- lists:seq(1, 99)]),
+    ?assertEqual(100, length(batch(Patient, 1))),
+    true = ats:insert(T, {a, 3}),
+    looked(),
+    ?assertEqual(0, length_of(self())),
+    true = ats:delete(T),
+    ended(Patient, deleted),
+    %% Changes that are lost do not wait.
+    Small = new(set, [{snapshot_memory, 100000}]),
+    true = ats:insert(Small, [{N, N} || N <- lists:seq(1, 3000)]),
+    {ok, Lost} = ats:follow(Small, #{every => 1, at_least => 2, active => 1, snapshot => true}),
+    _ = next(Lost, 1, empty()),
+    true = ats:follow_more(Lost, 1),
+    true = ats:insert(Small, {0, 0}),
+    looked(),
+    ok = sleeping(hd(followers()),
+                  fun() ->
+                          true = ats:insert(Small, [{N, [new, N]} || N <- lists:seq(1, 3000)]),
+                          Evicted = fun() -> maps:get(evicted, ats:info(Small, snapshots)) > 0 end,
+                          ats_test_lib:until(Evicted, 10000)
+                  end),
+    ?assertEqual(lost, next(Lost, 2, empty())),
+    true = ats:follow_more(Lost, true),
+    {Copy, 4} = until_equal(Lost, Small, 3, empty()),
+    true = ats:insert(Small, [{0, 1}, {1, 1}]),
+    {_, 5} = until_equal(Lost, Small, 4, Copy),
+    true = ats:unfollow(Lost).
+
+sleeping(Pid, Do) ->
+    true = erlang:suspend_process(Pid),
+    Do(),
+    true = erlang:resume_process(Pid),
+    ok.
+
+%% Each batch beside two writers has enough changes, and makes a copy in which lists are whole.
+many_random_changes(_Config) ->
+    [begin
+         T = new(Type, [named_table]),
+         Tid = ats:whereis(T),
+         {ok, Ref} = ats:follow(T, #{every => 1, at_least => 40}),
+         Writers = [spawn_link(fun() -> write(Tid, Writer, 1) end) || Writer <- [a, b]],
+         Told = fun(Seq, Before) ->
+                        Changes = batch(Ref, Seq),
+                        ?assert(length(Changes) >= 40),
+                        Later = applied(Changes, Before),
+                        checks(Type, Later),
+                        Later
+                end,
+         Copy = lists:foldl(Told, empty(), lists:seq(1, 20)),
+         [Writer ! stop || Writer <- Writers],
+         [receive {stopped, Writer} -> ok end || Writer <- Writers],
+         true = ats:insert(Tid, [{{last, N}, 0} || N <- lists:seq(1, 40)]),
+         _ = until_equal(Ref, Tid, 21, Copy, fun(Later) -> checks(Type, Later) end),
+         true = ats:unfollow(Ref),
+         true = ats:delete(Tid)
+     end || Type <- ?TYPES],
+    ok.
 
 %% ----- lost changes -----
 
@@ -630,7 +768,7 @@ keys(_Config) ->
          T = new(Type, [{keypos, 2}]),
          true = ats:insert(T, [{N, N} || N <- lists:seq(1, 1500)] ++ [{0, 7}, {1, 7}]),
          {ok, Ref} = ats:follow(T, #{snapshot => true, every => 5, keys => true}),
-         First = collected(Ref, 1),
+         First = batch(Ref, 1),
          ?assertEqual([{insert, N} || N <- lists:seq(1, 1500)], lists:sort(First)),
          true = ats:insert(T, {2, 7}),
          receive {ats_changes, Ref, 2, [{change, 7}]} -> ok end,
@@ -655,16 +793,10 @@ keys(_Config) ->
          T = new(Type),
          true = ats:insert(T, [{K, N} || K <- [a, b, c], N <- lists:seq(1, 2500)]),
          {ok, Ref} = ats:follow(T, #{snapshot => true, keys => true}),
-         ?assertEqual([{insert, K} || K <- [a, b, c]], lists:sort(collected(Ref, 1))),
+         ?assertEqual([{insert, K} || K <- [a, b, c]], lists:sort(batch(Ref, 1))),
          true = ats:unfollow(Ref)
      end || Type <- ?TYPES, not is_set(Type)],
     ok.
-
-collected(Ref, Seq) ->
-    receive
-        {ats_changes, Ref, Seq, {part, Changes}} -> Changes ++ collected(Ref, Seq);
-        {ats_changes, Ref, Seq, Changes} -> Changes
-    end.
 
 %% Objects that expire are deleted, and following does not read them as programs do.
 expired(_Config) ->
@@ -779,6 +911,10 @@ invalid(_Config) ->
               <<"`every' is not a number of milliseconds from 1 to 49 days">>},
              {#{snapshot => 1}, <<"`snapshot' is not a boolean value">>},
              {#{keys => yes}, <<"`keys' is not a boolean value">>},
+             {#{at_least => 0}, <<"`at_least' is not a positive number of changes">>},
+             {#{at_least => infinity}, <<"`at_least' is not a positive number of changes">>},
+             {#{within => 0},
+              <<"`within' is not a positive number of milliseconds, nor infinity">>},
              {#{active => false}, <<"`active' is not a positive number, nor true">>},
              {#{active => 0}, <<"`active' is not a positive number, nor true">>},
              {#{max_queue => -1}, <<"`max_queue' is not a number of messages">>},

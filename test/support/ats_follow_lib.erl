@@ -5,8 +5,8 @@
 
 -include_lib("stdlib/include/assert.hrl").
 
--export([followers/0, snapshots/1, length_of/1]).
--export([empty/0, applied/2, objects/1, next/3, until_equal/4, until_equal/5]).
+-export([followers/0, looked/0, snapshots/1, length_of/1]).
+-export([empty/0, applied/2, objects/1, next/3, batch/2, until_equal/4, until_equal/5]).
 -export([no_more/1, ended/2]).
 
 -type table() :: ats:table() | {dats, dats:tab_name()}.
@@ -21,6 +21,24 @@ followers() ->
     {dictionary, Dictionary} = process_info(Server, dictionary),
     [Supervisor | _] = proplists:get_value('$ancestors', Dictionary),
     Links -- [Supervisor].
+
+%% Returns when the only process that follows a table has looked at it after this call.
+-spec looked() -> ok.
+looked() ->
+    [Pid] = followers(),
+    {module, ats_follower} = code:ensure_loaded(ats_follower),
+    1 = erlang:trace_pattern({ats_follower, follow, 1}, true, []),
+    1 = erlang:trace(Pid, true, [call]),
+    %% It looks between two of these calls.
+    [receive {trace, Pid, call, _} -> ok after 20000 -> error(not_looked) end || _ <- [1, 2]],
+    1 = erlang:trace(Pid, false, [call]),
+    Delivered = erlang:trace_delivered(Pid),
+    receive {trace_delivered, Pid, Delivered} -> flush_traces(Pid) end.
+
+flush_traces(Pid) ->
+    receive {trace, Pid, call, _} -> flush_traces(Pid)
+    after 0 -> ok
+    end.
 
 -spec snapshots(table()) -> non_neg_integer().
 snapshots({dats, Name}) -> maps:get(number, dats:info(Name, snapshots));
@@ -67,6 +85,17 @@ next(Ref, Seq, Copy) ->
             applied(Changes, Copy);
         {ats_changes, Ref, Other, _} = Message when Other =/= Seq ->
             error({unexpected, Seq, Message})
+    after 20000 ->
+        error({not_told, Seq})
+    end.
+
+%% Returns all changes of a batch.
+-spec batch(ats:follow_ref(), pos_integer()) -> [ats:follow_change()].
+batch(Ref, Seq) ->
+    receive
+        {ats_changes, Ref, Seq, {part, Changes}} -> Changes ++ batch(Ref, Seq);
+        {ats_changes, Ref, Seq, Changes} when is_list(Changes) -> Changes;
+        {ats_changes, Ref, _, _} = Message -> error({unexpected, Seq, Message})
     after 20000 ->
         error({not_told, Seq})
     end.
