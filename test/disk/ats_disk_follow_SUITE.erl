@@ -11,13 +11,14 @@
 -import(ats_follow_lib, [empty/0, objects/1, next/3, batch/2]).
 -import(ats_follow_lib, [until_equal/4, until_equal/5]).
 -import(ats_follow_lib, [no_more/1, ended/2]).
+-import(ats_follow_lib, [writers/1, stop/1, are_whole/1, is_set/1]).
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([init_per_testcase/2, end_per_testcase/2]).
 -export([copies_beside_writers/1, first_moments/1, batches/1, few_changes_of_many_objects/1,
          idle_tables/1, options/1, batches_of_many_changes/1, slow_receivers/1, lost_changes/1,
-         ends_of_tables/1, ends_of_receivers/1, damaged/1, expired/1, expired_seldom/1, merged_by_a_module/1,
-         invalid/1]).
+         ends_of_tables/1, ends_of_receivers/1, damaged/1, expired/1, expired_seldom/1,
+         merged_by_a_module/1, invalid/1]).
 
 -define(TYPES, [set, ordered_set, bag, duplicate_bag, ordered_bag, ordered_duplicate_bag]).
 
@@ -25,8 +26,8 @@ suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
     [copies_beside_writers, first_moments, batches, few_changes_of_many_objects, idle_tables,
-     options, batches_of_many_changes, slow_receivers, lost_changes, ends_of_tables, ends_of_receivers, damaged, expired,
-     expired_seldom, merged_by_a_module, invalid].
+     options, batches_of_many_changes, slow_receivers, lost_changes, ends_of_tables,
+     ends_of_receivers, damaged, expired, expired_seldom, merged_by_a_module, invalid].
 
 init_per_suite(Config) ->
     {ok, Started} = application:ensure_all_started(ats),
@@ -49,8 +50,6 @@ open(Config, Type) -> open(Config, Type, []).
 open(Config, Type, Options) ->
     {dats, ats_disk_lib:open(Config, Type, [{type, Type} | Options])}.
 
-is_set(Type) -> Type =:= set orelse Type =:= ordered_set.
-
 %% Each batch of two writers makes a state that the table had, while memory is written to files and
 %% files are compacted: pairs that are written as one are whole, and in the end the copy equals the
 %% table.
@@ -60,35 +59,20 @@ copies_beside_writers(Config) ->
          ok = dats:insert(T, [{{early, N}, 0} || N <- lists:seq(1, 2500)]),
          {ok, Ref} = dats:follow(T, #{snapshot => true, every => 1}),
          First = next(Ref, 1, empty()),
-         Writers = [spawn_link(fun() -> write(T, Writer, 1) end) || Writer <- [a, b]],
+         Writers = writers(fun(Writer, N) -> ok = change(T, Writer, N) end),
          Told = fun(Seq, Copy) ->
                         Later = next(Ref, Seq, Copy),
                         are_whole(Later),
                         Later
                 end,
          Copy = lists:foldl(Told, First, lists:seq(2, 40)),
-         [Writer ! stop || Writer <- Writers],
-         [receive {stopped, Writer} -> ok end || Writer <- Writers],
-         _ = until_equal(Ref, Table, 41, Copy, fun are_whole/1),
+         ok = stop(Writers),
+         _ = until_equal(Ref, Table, 41, Copy, fun ats_follow_lib:are_whole/1),
          ok = dats:unfollow(Ref),
          ?assertEqual(0, snapshots(Table)),
          ok = dats:close(T)
      end || Type <- ?TYPES],
     ok.
-
-are_whole(Copy) ->
-    [?assertEqual({Pair, true}, {Pair, is_map_key({{Writer, right, K}, N}, Copy)})
-     || {{Writer, left, K}, N} = Pair <- maps:keys(Copy)].
-
-write(T, Writer, N) ->
-    ok = change(T, Writer, N),
-    receive
-        stop ->
-            {links, [Test]} = process_info(self(), links),
-            Test ! {stopped, self()}
-    after 0 ->
-        write(T, Writer, N + 1)
-    end.
 
 change(T, Writer, N) ->
     K = rand:uniform(50),
@@ -446,11 +430,7 @@ merged_by_a_module(Config) ->
 
 invalid(Config) ->
     {dats, T} = open(Config, set),
-    Text = fun(Function, Arguments) ->
-                   {'EXIT', {badarg, Stack}} =
-                       ats_test_lib:attempt(fun() -> apply(dats, Function, Arguments) end),
-                   ats_errors:format_error(badarg, Stack)
-           end,
+    Text = fun(Function, Arguments) -> ats_test_lib:refusal(dats, Function, Arguments) end,
     [?assertEqual({Options, #{2 => Why}}, {Options, Text(follow, [T, Options])})
      || {Options, Why} <-
             [{[], <<"the options are not a map">>},

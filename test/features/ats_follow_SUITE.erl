@@ -8,6 +8,7 @@
 -import(ats_follow_lib, [empty/0, applied/2, objects/1, next/3, batch/2]).
 -import(ats_follow_lib, [until_equal/4, until_equal/5]).
 -import(ats_follow_lib, [no_more/1, ended/2]).
+-import(ats_follow_lib, [writers/1, stop/1, are_whole/1, is_set/1]).
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([length_here/1]).
@@ -58,15 +59,14 @@ copies_beside_writers(_Config) ->
          true = ats:insert(T, [{{early, N}, 0} || N <- lists:seq(1, 2500)]),
          {ok, Ref} = ats:follow(T, #{snapshot => true, every => 1}),
          First = next(Ref, 1, empty()),
-         Writers = [spawn_link(fun() -> write(Tid, Writer, 1) end) || Writer <- [a, b]],
+         Writers = writers(fun(Writer, N) -> change(Tid, Writer, N) end),
          Told = fun(Seq, Copy) ->
                         Later = next(Ref, Seq, Copy),
                         checks(Type, Later),
                         Later
                 end,
          Copy = lists:foldl(Told, First, lists:seq(2, 20)),
-         [Writer ! stop || Writer <- Writers],
-         [receive {stopped, Writer} -> ok end || Writer <- Writers],
+         ok = stop(Writers),
          _ = until_equal(Ref, Tid, 21, Copy, fun(Later) -> checks(Type, Later) end),
          true = ats:unfollow(Ref),
          ?assertEqual(0, snapshots(Tid)),
@@ -75,23 +75,11 @@ copies_beside_writers(_Config) ->
     ok.
 
 checks(Type, Copy) ->
-    [?assertEqual({Pair, true}, {Pair, is_map_key({{Writer, right, K}, N}, Copy)})
-     || {{Writer, left, K}, N} = Pair <- maps:keys(Copy)],
+    ok = are_whole(Copy),
     Keys = [element(1, Object) || Object <- maps:keys(Copy)],
     is_set(Type) andalso ?assertEqual(length(Keys), length(lists:usort(Keys))),
     Type =/= duplicate_bag andalso Type =/= ordered_duplicate_bag andalso
         ?assertEqual([], [Object || {Object, Number} <- maps:to_list(Copy), Number > 1]).
-
-%% Writes until the linked test stops it.
-write(T, Writer, N) ->
-    change(T, Writer, N),
-    receive
-        stop ->
-            {links, [Test]} = process_info(self(), links),
-            Test ! {stopped, self()}
-    after 0 ->
-        write(T, Writer, N + 1)
-    end.
 
 change(T, Writer, N) ->
     K = rand:uniform(50),
@@ -172,8 +160,6 @@ batches(_Config) ->
     {_, Next} = until_equal(Ref, T, 2, Copy),
     ?assert(Next < 50000),
     true = ats:unfollow(Ref).
-
-is_set(Type) -> Type =:= set orelse Type =:= ordered_set.
 
 %% Follows until all writers are done.
 beside(_Ref, Seq, Copy, 0, _Check) ->
@@ -433,7 +419,7 @@ many_random_changes(_Config) ->
          T = new(Type, [named_table]),
          Tid = ats:whereis(T),
          {ok, Ref} = ats:follow(T, #{every => 1, at_least => 40}),
-         Writers = [spawn_link(fun() -> write(Tid, Writer, 1) end) || Writer <- [a, b]],
+         Writers = writers(fun(Writer, N) -> change(Tid, Writer, N) end),
          Told = fun(Seq, Before) ->
                         Changes = batch(Ref, Seq),
                         ?assert(length(Changes) >= 40),
@@ -442,8 +428,7 @@ many_random_changes(_Config) ->
                         Later
                 end,
          Copy = lists:foldl(Told, empty(), lists:seq(1, 20)),
-         [Writer ! stop || Writer <- Writers],
-         [receive {stopped, Writer} -> ok end || Writer <- Writers],
+         ok = stop(Writers),
          true = ats:insert(Tid, [{{last, N}, 0} || N <- lists:seq(1, 40)]),
          _ = until_equal(Ref, Tid, 21, Copy, fun(Later) -> checks(Type, Later) end),
          true = ats:unfollow(Ref),
@@ -896,11 +881,7 @@ told(Ref, Seq, Number) ->
 
 invalid(_Config) ->
     T = new(set),
-    Text = fun(Function, Arguments) ->
-                   {'EXIT', {badarg, Stack}} =
-                       ats_test_lib:attempt(fun() -> apply(ats, Function, Arguments) end),
-                   ats_errors:format_error(badarg, Stack)
-           end,
+    Text = fun(Function, Arguments) -> ats_test_lib:refusal(ats, Function, Arguments) end,
     [?assertEqual({Options, #{2 => Why}}, {Options, Text(follow, [T, Options])})
      || {Options, Why} <-
             [{[], <<"the options are not a map">>},

@@ -543,11 +543,7 @@ many_views(_Config) ->
 
 invalid(_Config) ->
     T = new(set),
-    Text = fun(Arguments) ->
-                   {'EXIT', {badarg, Stack}} =
-                       ats_test_lib:attempt(fun() -> apply(ats, view, Arguments) end),
-                   ats_errors:format_error(badarg, Stack)
-           end,
+    Text = fun(Arguments) -> ats_test_lib:refusal(ats, view, Arguments) end,
     [?assertEqual({Options, #{3 => Why}}, {Options, Text([T, ?ALL, Options])})
      || {Options, Why} <-
             [{[], <<"the options are not a map">>},

@@ -8,6 +8,7 @@
 -export([followers/0, looked/0, snapshots/1, length_of/1]).
 -export([empty/0, applied/2, objects/1, next/3, batch/2, until_equal/4, until_equal/5]).
 -export([no_more/1, ended/2]).
+-export([writers/1, stop/1, are_whole/1, is_set/1]).
 
 -type table() :: ats:table() | {dats, dats:tab_name()}.
 -type copy() :: #{tuple() => pos_integer()}.
@@ -130,3 +131,31 @@ ended(Ref, Why) ->
     after 20000 -> error({not_told, Why})
     end,
     no_more(Ref).
+
+%% ----- writers -----
+
+%% Starts two processes, which make changes until the linked test stops them.
+-spec writers(fun((Writer :: atom(), N :: pos_integer()) -> term())) -> [pid()].
+writers(Change) -> [spawn_link(fun() -> write(Change, Writer, 1) end) || Writer <- [a, b]].
+
+write(Change, Writer, N) ->
+    _ = Change(Writer, N),
+    receive {stop, Test} -> Test ! {stopped, self()}
+    after 0 -> write(Change, Writer, N + 1)
+    end.
+
+-spec stop([pid()]) -> ok.
+stop(Writers) ->
+    [Writer ! {stop, self()} || Writer <- Writers],
+    [receive {stopped, Writer} -> ok end || Writer <- Writers],
+    ok.
+
+%% Fails unless the objects that writers insert as a pair are both in a copy, or none.
+-spec are_whole(copy()) -> ok.
+are_whole(Copy) ->
+    [?assertEqual({Pair, true}, {Pair, is_map_key({{Writer, right, K}, N}, Copy)})
+     || {{Writer, left, K}, N} = Pair <- maps:keys(Copy)],
+    ok.
+
+-spec is_set(ats:table_type()) -> boolean().
+is_set(Type) -> Type =:= set orelse Type =:= ordered_set.

@@ -3,7 +3,7 @@
 
 -include_lib("stdlib/include/assert.hrl").
 
--export([attempt/1, parallel/1, until/2, beside/3, kill/1, ask/2, check/2, check_consistency/1]).
+-export([attempt/1, refusal/3, parallel/1, until/2, beside/3, kill/1, ask/2, check/2, check_consistency/1]).
 -export([median/1]).
 -export([settled_memory/0, assert_memory_returns/2, assert_memory_returns/3]).
 -export([resident_growth/1, resident_bytes/0, wait_for_cached_segments/0]).
@@ -42,6 +42,12 @@ attempt(Fun) ->
         exit:Reason -> {'EXIT', Reason};
         error:Reason:Stack -> {'EXIT', {Reason, Stack}}
     end.
+
+%% The texts, by arguments, with which a call says what is wrong with them.
+-spec refusal(module(), atom(), [term()]) -> #{term() => term()}.
+refusal(Module, Function, Arguments) ->
+    {'EXIT', {badarg, Stack}} = attempt(fun() -> apply(Module, Function, Arguments) end),
+    ats_errors:format_error(badarg, Stack).
 
 %% The number in the middle; of an even count, the lower one of the two.
 -spec median([T, ...]) -> T.
