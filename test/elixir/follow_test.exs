@@ -116,14 +116,14 @@ defmodule ATS.FollowTest do
 
   test "a stream has batches of at least so many changes" do
     table = Table.new(:t, [:public])
-    writer = spawn_link(fn -> write(table.id, 1) end)
+    {writer, monitor} = spawn_monitor(fn -> write(table.id, 1) end)
 
     for batch <- table |> Table.changes(every: 1, at_least: 3) |> Enum.take(3) do
       assert length(batch) >= 3
     end
 
-    Process.unlink(writer)
     Process.exit(writer, :kill)
+    assert_receive {:DOWN, ^monitor, :process, ^writer, :killed}, 10_000
   end
 
   test "tables on disk are followed, too" do
