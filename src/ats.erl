@@ -2125,6 +2125,11 @@ observe() ->
 %% it. Tracing ends with the call, and with the process that calls. Objects are not read.
 %%
 %% There is no such function in `ets'.
+%%
+%% ```
+%% 1> ats:observe(#{time => 50, lines => 5}).
+%% ok
+%% '''
 -spec observe(observe_options()) -> ok.
 observe(Options) ->
     ?WITH_ERROR_INFO(ats_observe:run(Options), [Options]).
