@@ -239,7 +239,7 @@ batches_of_many_changes(Config) ->
          ok = dats:insert(T, {d, 1}),
          ?assertEqual([{insert, {K, 1}} || K <- [b, c, d]], lists:sort(batch(Ref, 1))),
          ok = dats:unfollow(Ref),
-         %% What does not become enough is told after some time.
+         %% Too few changes are told after some time.
          {ok, Within} = dats:follow(T, #{every => 1, at_least => 3, within => 5}),
          ok = dats:delete(T, a),
          ?assertEqual([{delete, {a, 1}}], batch(Within, 1)),

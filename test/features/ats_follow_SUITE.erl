@@ -355,7 +355,7 @@ batches_of_many_changes(_Config) ->
     Changes = [{change, {N, case N > 500 of true -> 1; false -> 0 end},
                 {N, case N > 1000 of true -> 3; false -> 2 end}} || N <- lists:seq(1, 1500)],
     ?assertEqual(Changes, lists:sort(batch(Ref, 2))),
-    %% So many batches were asked for.
+    %% The receiver has asked for no more batches.
     true = ats:delete_all_objects(T),
     looked(),
     ?assertEqual(0, length_of(self())),
@@ -368,7 +368,7 @@ told(false, Changes) -> lists:sort(Changes);
 told(true, Changes) ->
     lists:sort([{element(1, Change), element(1, element(2, Change))} || Change <- Changes]).
 
-%% What is less than a batch waits for `within', if at all, and does not outlive its table.
+%% Too few changes wait for `within', if at all, and do not outlive their table.
 remainders(_Config) ->
     T = new(set),
     {ok, Ref} = ats:follow(T, #{every => 1, at_least => 100, within => 5}),

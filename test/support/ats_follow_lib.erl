@@ -30,7 +30,7 @@ looked() ->
     {module, ats_follower} = code:ensure_loaded(ats_follower),
     1 = erlang:trace_pattern({ats_follower, follow, 1}, true, []),
     1 = erlang:trace(Pid, true, [call]),
-    %% It looks between two of these calls.
+    %% The follower looks between two of these calls.
     [receive {trace, Pid, call, _} -> ok after 20000 -> error(not_looked) end || _ <- [1, 2]],
     1 = erlang:trace(Pid, false, [call]),
     Delivered = erlang:trace_delivered(Pid),

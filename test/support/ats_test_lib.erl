@@ -3,7 +3,8 @@
 
 -include_lib("stdlib/include/assert.hrl").
 
--export([attempt/1, refusal/3, parallel/1, until/2, beside/3, kill/1, ask/2, check/2, check_consistency/1]).
+-export([attempt/1, refusal/3, parallel/1, until/2, beside/3, kill/1, ask/2, check/2]).
+-export([check_consistency/1]).
 -export([median/1]).
 -export([settled_memory/0, assert_memory_returns/2, assert_memory_returns/3]).
 -export([resident_growth/1, resident_bytes/0, wait_for_cached_segments/0]).
