@@ -14,8 +14,10 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 WHAT ?=
 ARGS ?=
 SOAK_SECONDS ?= 3600
+# The revision of the last release, for `make release`; without it the latest tag.
+SINCE ?=
 
-.PHONY: help setup build shell demo precompiled test test-quick test-deep test-others check sanitize soak bench report figures functions clean
+.PHONY: help setup build shell demo precompiled test test-quick test-deep test-others check sanitize soak bench report figures functions release clean
 
 ##@ To use ats
 
@@ -88,3 +90,7 @@ functions: setup ## Write docs/use/functions.md, functions-on-disk.md and the pa
 	@ATS_WRITE_DOCS=1 rebar3 ct --suite test/deep/ats_functions_SUITE,test/deep/ats_disk_functions_SUITE,test/contract/ats_mistakes_SUITE
 	@ATS_WRITE_DOCS=1 cargo test --locked -p ats --test maps mistakes
 	@! command -v mix >/dev/null || ATS_WRITE_DOCS=1 mix run test/elixir/run.exs
+
+release: ## Make packages, precompiled libraries, pages and SBOM of the last commit (15 min)
+	@./scripts/setup.sh release
+	@./scripts/release.sh $(SINCE)

@@ -46,9 +46,7 @@ release_has_no_rivals() {
     ! echo "$depended" | grep -E "^(ats-rivals|crossbeam-skiplist) "
 }
 check "dependencies of the release" release_has_no_rivals
-# Each crate has all that its package needs, in the order in which they depend on each other.
-check "packages of the crates" cargo package --workspace --exclude ats-nif \
-    --exclude ats-derive-cases --no-verify --allow-dirty --locked --quiet
+check "packages of the crates" ./scripts/release.sh --crates --no-verify --allow-dirty --quiet
 check "clippy of the models" env RUSTFLAGS="--cfg loom" \
     cargo clippy -p ats-sync -p ats-mem -p ats-rivals --all-targets --locked \
     --target-dir "$target/loom" -- -D warnings

@@ -3,7 +3,9 @@
 #
 #   scripts/precompile.sh [TARGET...]    as Rust calls targets; without one, that of this machine
 #   scripts/precompile.sh --no-archive TARGET    builds and checks a library, and prints its path
-#   scripts/precompile.sh --needs LIBRARY TARGET    checks the needs of a library that is built
+#   scripts/precompile.sh --needs LIBRARY TARGET    checks the needs of a library that is built, and
+#                                                   prints them
+#   scripts/precompile.sh --can TARGET    prints why this machine cannot build a library, and fails
 #
 # They go to _build/precompiled, which users name by ATS_PRECOMPILED_URL, there or where it was
 # copied to. checksums.term, in that folder and in the package, gets the names and sums of all
@@ -14,7 +16,8 @@
 # With cargo-zigbuild (`pip install ziglang cargo-zigbuild`) a library for Linux needs no glibc
 # newer than ATS_GLIBC, wherever it is built. Without it, build on a system that is as old. Then a
 # library for musl is linked by musl-gcc (Debian: musl-tools), for the kind of processor of this
-# machine. Either needs `rustup target add`.
+# machine, and one for glibc and another kind by the compiler of that name, such as
+# aarch64-linux-gnu-gcc (Debian: gcc-aarch64-linux-gnu). Each needs `rustup target add`.
 #
 #   ATS_NIF_PATH    a library that is built already, for the one target
 #   ATS_PROFILE     a profile of cargo in the place of `release`, for tests
@@ -29,25 +32,47 @@ output=${CARGO_TARGET_DIR:-target}/precompiled
 glibc=${ATS_GLIBC:-2.31}
 profile=${ATS_PROFILE:-release}
 
+# Sets `build' to the command of cargo, and `linker' to a program that cargo does not know of.
+choose_linker() {
+    build=build
+    linker=
+    case $1 in
+        *-linux-*) ! cargo-zigbuild --version >/dev/null 2>&1 || build=zigbuild ;;
+    esac
+    case $build$1 in
+        build"$(uname -m)"-*-linux-gnu) ;;
+        build*-linux-musl) linker=musl-gcc ;;
+        build*-linux-gnu) linker=${1%%-*}-linux-gnu-gcc ;;
+    esac
+}
+
+# Prints why there can be no library for a target, and fails; otherwise succeeds.
+can_build() {
+    choose_linker "$1"
+    if [ ! -d "$(rustc --print target-libdir --target "$1" 2>/dev/null)" ]; then
+        echo "Rust has no standard library for it (rustup target add $1)"
+    elif [ -n "$linker" ] && ! command -v "$linker" >/dev/null 2>&1; then
+        echo "there is no $linker (Debian: musl-tools, gcc-aarch64-linux-gnu), nor cargo-zigbuild"
+    elif [ "$linker" = musl-gcc ] && [ "${1%%-*}" != "$(uname -m)" ]; then
+        echo "musl-gcc links for $(uname -m) only, and there is no cargo-zigbuild"
+    else
+        return 0
+    fi
+    return 1
+}
+
 # Sets `library'.
 build() {
-    build=build
+    choose_linker "$1"
     named=$1
     flags=${RUSTFLAGS:-}
     # Without this there is nothing but static programs for musl.
     case $1 in *-linux-musl*) flags="$flags -C target-feature=-crt-static" ;; esac
-    case $1 in
-        *-linux-*) cargo zigbuild --version >/dev/null 2>&1 && build=zigbuild ;;
-    esac
-    case $build$1 in
-        zigbuild*-linux-gnu*) named=$1.$glibc ;;
-        build*-linux-musl*)
-            if command -v musl-gcc >/dev/null 2>&1; then
-                name=$(echo "$1" | tr 'a-z-' 'A-Z_')
-                export "CARGO_TARGET_${name}_LINKER=musl-gcc"
-            fi
-            ;;
-    esac
+    case $build$1 in zigbuild*-linux-gnu*) named=$1.$glibc ;; esac
+    if [ -n "$linker" ] && command -v "$linker" >/dev/null 2>&1; then
+        name=$(echo "$1" | tr 'a-z-' 'A-Z_')
+        export "CARGO_TARGET_${name}_LINKER=$linker"
+    fi
     RUSTFLAGS=$flags cargo "$build" --profile "$profile" --locked -p ats-nif --target "$named" \
         --target-dir "$output"
     case $1 in
@@ -103,8 +128,14 @@ archive() {
     rm -r "$folder/one"
 }
 
+if [ "${1:-}" = --can ]; then
+    can_build "$2"
+    exit
+fi
 if [ "${1:-}" = --needs ]; then
     check_needs "$2" "$3"
+    echo "needs" $(echo "$dynamic" | sed -n 's/.*(NEEDED).*\[\(.*\)\]$/\1/p') \
+        ${newest:+and glibc "$newest"}
     exit
 fi
 if [ "${1:-}" = --no-archive ]; then

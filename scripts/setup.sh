@@ -5,6 +5,7 @@
 # the script says what is missing and fails. It never asks anything, changes nothing when nothing is
 # missing, and may be run any number of times. Without Elixir a few tests cannot be run, which
 # `scripts/test.sh` counts; so it is installed where that is possible, and not asked for elsewhere.
+# `scripts/setup.sh release` treats the compilers for other systems in the same way.
 set -eu
 
 minimum_otp=25
@@ -97,6 +98,27 @@ install_elixir() {
     fi
 }
 
+# Other systems' compilers, and what runs their programs. A release goes without the libraries that
+# they are missing for, and says so.
+install_compilers() {
+    wanted=""
+    has_command musl-gcc || wanted="$wanted musl-tools"
+    has_command aarch64-linux-gnu-gcc ||
+        wanted="$wanted gcc-aarch64-linux-gnu libc6-dev-arm64-cross"
+    has_command qemu-aarch64-static || has_command qemu-aarch64 || wanted="$wanted qemu-user-static"
+    [ -n "$wanted" ] || return 0
+    say "libraries for other systems need$wanted"
+    if has_command apt-get && { [ "$(id -u)" -eq 0 ] || has_command sudo; }; then
+        # shellcheck disable=SC2086 # a list of words
+        as_root env DEBIAN_FRONTEND=noninteractive apt-get update -q &&
+            as_root env DEBIAN_FRONTEND=noninteractive \
+                apt-get install -q -y --no-install-recommends $wanted ||
+            say "they cannot be installed"
+    else
+        say "this script cannot install them"
+    fi
+}
+
 check_rust() {
     has_command cargo || fail "Rust is missing: the core of ats is written in it. Install Rust" \
         "$minimum_rust or newer from https://rustup.rs and run this again."
@@ -126,5 +148,6 @@ if [ -n "$packages" ]; then
 fi
 check_otp
 has_elixir || install_elixir
+[ "${1:-}" != release ] || install_compilers
 rebar3_version=$(rebar3 --version 2>/dev/null | cut -d ' ' -f 1,2)
 say "Erlang/OTP $otp_version, $rebar3_version, Rust $rust_version: complete"

@@ -1,15 +1,18 @@
 %% @doc The package as hex has it: unpacked elsewhere, it is built by rebar3 and by Mix, without
-%% cargo, by a precompiled library.
+%% cargo, by a precompiled library. And the scripts that make the other parts of a release.
 -module(ats_package_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([has_all_files_for_a_build/1, built_by_rebar3/1, built_by_mix/1]).
+-export([lists_crates/1, wants_licenses/1, compares_interfaces/1, wants_changes/1]).
 
 suite() -> [{timetrap, {minutes, 10}}].
 
-all() -> [has_all_files_for_a_build, built_by_rebar3, built_by_mix].
+all() ->
+    [has_all_files_for_a_build, built_by_rebar3, built_by_mix, lists_crates, wants_licenses,
+     compares_interfaces, wants_changes].
 
 init_per_suite(Config) ->
     Folder = proplists:get_value(priv_dir, Config),
@@ -106,6 +109,140 @@ built_by_mix(Config) ->
             {0, Said} = run(Project, "mix", ["run", "-e", Program], environment(Config)),
             ?assertNotEqual(nomatch, string:find(Said, "[k: :v]"))
     end.
+
+%% ----- what is in the library -----
+
+%% The list has the crates of the library, with the sums of Cargo.lock, and none of tests. What an
+%% equal state gives is equal.
+lists_crates(Config) ->
+    case os:find_executable("cargo") of
+        false ->
+            {skip, "there is no cargo here"};
+        _ ->
+            Script = filename:join(ats_test_lib:project(), "scripts/sbom.escript"),
+            [One, Two] = [filename:join(project(Config, "sbom"), Name) || Name <- ["1", "2"]],
+            [{0, _} = run(ats_test_lib:project(), "escript", [Script, File],
+                          [{"SOURCE_DATE_EPOCH", "86400"}]) || File <- [One, Two]],
+            {ok, Json} = file:read_file(One),
+            ?assertEqual({ok, Json}, file:read_file(Two)),
+            {ok, Lock} = file:read_file(filename:join(ats_test_lib:project(), "Cargo.lock")),
+            Quoted = "\"name\": \"([^\"]+)\"",
+            Names = [Name || [Name] <- found(Json, Quoted)],
+            [?assert(lists:member(Name, Names), Name)
+             || Name <- [<<"ats-nif">>, <<"ats-disk">>, <<"smallvec">>, <<"std">>]],
+            [?assertNot(lists:member(Name, Names), Name)
+             || Name <- [<<"ats-rivals">>, <<"ats-cli">>, <<"proptest">>, <<"loom">>]],
+            ?assertEqual(length(Names), length(found(Json, "\"expression\": \"[^\"]+\""))),
+            Sums = [Sum || [Sum] <- found(Json, "\"content\": \"([0-9a-f]{64})\"")],
+            ?assert(length(Sums) > 10),
+            [?assertNotEqual(nomatch, binary:match(Lock, Sum)) || Sum <- Sums],
+            ?assertNotEqual(nomatch, binary:match(Json, <<"\"1970-01-02T00:00:00Z\"">>))
+    end.
+
+found(Text, Pattern) ->
+    case re:run(Text, Pattern, [global, {capture, all_but_first, binary}]) of
+        {match, Found} -> Found;
+        nomatch -> []
+    end.
+
+%% A crate without a license is named, and no list is written.
+wants_licenses(Config) ->
+    case os:find_executable("cargo") of
+        false ->
+            {skip, "there is no cargo here"};
+        _ ->
+            Project = project(Config, "licenses"),
+            Script = filename:join(Project, "scripts/sbom.escript"),
+            copy(filename:join(ats_test_lib:project(), "scripts/sbom.escript"), Script),
+            Crate = fun(Name, Text) ->
+                            Folder = filename:join([Project, "crates", Name]),
+                            ok = filelib:ensure_dir(filename:join(Folder, "src/x")),
+                            ok = file:write_file(filename:join(Folder, "src/lib.rs"), ""),
+                            ok = file:write_file(filename:join(Folder, "Cargo.toml"),
+                                                 ["[package]\nname = \"", Name, "\"\n",
+                                                  "version = \"0.1.0\"\n", Text])
+                    end,
+            ok = file:write_file(filename:join(Project, "Cargo.toml"),
+                                 "[workspace]\nresolver = \"2\"\nmembers = [\"crates/*\"]\n"),
+            Crate("ats-nif", "license = \"MIT/Apache-2.0\"\n"
+                  "[dependencies]\nbare = { path = \"../bare\" }\n"),
+            File = filename:join(Project, "list"),
+            [begin
+                 Crate("bare", License),
+                 {0, _} = run(Project, "cargo", ["generate-lockfile", "--offline"], []),
+                 {1, Said} = run(Project, "escript", [Script, File], []),
+                 ?assertNotEqual(nomatch, string:find(Said, "bare@0.1.0 names no license"), Said),
+                 ?assertNot(filelib:is_file(File))
+             end || License <- ["", "license = \" \"\n", "license-file = \"x\"\n"]],
+            Crate("bare", "license = \"Zlib AND (MIT OR Apache-2.0 WITH LLVM-exception)\"\n"),
+            {0, _} = run(Project, "escript", [Script, File], []),
+            {ok, Json} = file:read_file(File),
+            ?assertNotEqual(nomatch, binary:match(Json, <<"\"MIT OR Apache-2.0\"">>))
+    end.
+
+%% ----- what has changed -----
+
+%% A removed function, type or callback is found, and so are changed ones. The names of variables
+%% and arguments are no change, nor is what an opaque type is.
+compares_interfaces(Config) ->
+    Same = "-opaque o() :: integer().\n"
+           "-spec same(Key :: term(), [A]) -> {A, o()} when A :: atom().\n"
+           "same(_, [A]) -> {A, 1}.\n",
+    Old = compiled(Config, "old", ats,
+                   ["-export([gone/1, same/2, other/1]).\n-export_type([o/0, p/2, left/0]).\n"
+                    "-type p(A, B) :: {A, B}.\n-type left() :: 1.\n"
+                    "-callback called(atom()) -> ok.\n", Same,
+                    "-spec gone(atom()) -> ok.\ngone(_) -> ok.\n"
+                    "-spec other(atom()) -> ok.\nother(_) -> ok.\n"]),
+    New = compiled(Config, "new", ats,
+                   ["-export([same/2, other/1, new/0]).\n-export_type([o/0, p/2]).\n"
+                    "-type p(A, B) :: {B, A}.\n\n-opaque o() :: atom().\n"
+                    "-spec same(term(), [B]) -> {B, Own :: o()} when B :: atom().\n"
+                    "same(_, [B]) -> {B, x}.\n"
+                    "-spec other(atom()) -> error.\nother(_) -> error.\n"
+                    "-spec new() -> ok.\nnew() -> ok.\n"]),
+    {0, Said} = interfaces(Config, [Old, New]),
+    %% A behaviour has the function `behaviour_info/1' for as long as it has callbacks.
+    ?assertEqual(["removed: callback ats:called/1", "removed: ats:behaviour_info/1",
+                  "removed: ats:gone/1", "removed: type ats:left/0", "changed: ats:other/1",
+                  "changed: type ats:p/2", "added: ats:new/0", "4 removed, 2 changed, 1 added"],
+                 string:lexemes(Said, "\n")),
+    ?assertEqual({0, "0 removed, 0 changed, 0 added\n"}, interfaces(Config, [Old, Old])),
+    {1, Nothing} = interfaces(Config, [filename:join(Old, "nowhere"), New]),
+    ?assertNotEqual(nomatch, string:find(Nothing, "neither a folder nor a revision")).
+
+%% The first part of a CHANGELOG has to name what was added or removed, in backquotes and whole.
+wants_changes(Config) ->
+    Old = compiled(Config, "before", dats, "-export([gone/1]).\ngone(_) -> ok.\n"),
+    After = compiled(Config, "after", dats, "-export([put_new/0]).\nput_new() -> ok.\n"),
+    Changes = filename:join(Old, "CHANGELOG.md"),
+    Part = fun(Text) ->
+                   ok = file:write_file(Changes, ["# Changes\n\n## Unreleased\n\n### Added\n", Text,
+                                                  "\n## 0.1.0\n- `dats:put_new/0`, `gone/1`\n"]),
+                   interfaces(Config, [Old, After, Changes])
+           end,
+    {0, _} = Part("- `dats:put_new/0` is new, and `gone/1` is no more."),
+    Gone = "removed: dats:gone/1",
+    New = "added: dats:put_new/0",
+    [begin
+         {1, Said} = Part(Text),
+         [_, Last] = string:split(Said, "does not name, in its first part:\n"),
+         ?assertEqual(Missing, string:lexemes(Last, "\n"), Text)
+     end || {Text, Missing} <- [{"", [Gone, New]}, {"- `gone/1`", [New]},
+                                {"- `put_new/0`, put gone away", [Gone]},
+                                {"- `gone/1`, `put_newer/0`, `xput_new`", [New]}]].
+
+interfaces(Config, Arguments) ->
+    Script = filename:join(ats_test_lib:project(), "scripts/interfaces.escript"),
+    run(proplists:get_value(priv_dir, Config), "escript", [Script | Arguments], []).
+
+%% Returns a folder with one module.
+compiled(Config, Name, Module, Text) ->
+    Folder = project(Config, Name),
+    Source = filename:join(Folder, atom_to_list(Module) ++ ".erl"),
+    ok = file:write_file(Source, ["-module(", atom_to_list(Module), ").\n", Text]),
+    {ok, _} = compile:file(Source, [debug_info, {outdir, Folder}]),
+    Folder.
 
 %% ----- projects -----
 
