@@ -116,7 +116,7 @@ interfaces() {
             "release (make release SINCE=REVISION)"
         return 0
     fi
-    escript scripts/interfaces.escript "$since" "$commit" CHANGELOG.md >"$made/interfaces.txt"
+    escript scripts/interfaces.escript "$since" "$commit" CHANGELOG.md >"$made/interfaces.txt" 2>&1
     status=$?
     cat "$made/interfaces.txt"
     return $status
