@@ -193,6 +193,19 @@ trial() (
     [ "$said" = "[{k,v}]" ] || { echo "a table in the trial said $said" && return 1; }
 )
 
+# An Erlang for aarch64 works with its library, under QEMU.
+emulated() {
+    archive=$(find "$made" -name 'ats_nif-*-aarch64-unknown-linux-gnu.tar.gz')
+    [ -n "$archive" ] || return 0
+    tar -xzf "$archive" -C _build || return
+    ATS_AARCH64_DIR=$project/_build/aarch64 scripts/others/aarch64.sh _build/ats_nif.so \
+        _build/trial/_build/default/checkouts/ats/ebin >_build/emulated.log 2>&1
+    status=$?
+    cat _build/emulated.log
+    note "library for aarch64 in an Erlang: $(tail -n 1 _build/emulated.log)"
+    [ "$status" -eq 0 ] || [ "$status" -eq 77 ]
+}
+
 crates() {
     rm -rf "$CARGO_TARGET_DIR/package"
     pack_crates >_build/crates.log 2>&1
@@ -232,6 +245,7 @@ for target in $targets; do
 done
 step "package" package
 step "a project without Rust" trial
+step "an Erlang for aarch64" emulated
 step "list of what is in the library" bill
 step "pages of Erlang" erlang_pages
 step "pages of Rust" rust_pages
