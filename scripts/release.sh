@@ -75,7 +75,7 @@ cd "$clone" || exit
 version=$(sed -n 's/.*{vsn, "\(.*\)"}.*/\1/p' src/ats.app.src)
 release=$project/_build/releases/ats-$version
 made=$release.unfinished
-rm -rf "$release" "$made"
+rm -rf "$made"
 mkdir -p "$made/crates" "$made/doc"
 
 # ----- steps -----
@@ -255,7 +255,9 @@ step "packages of the crates" crates
 
 # ----- the end -----
 
+cd "$project" || exit
 if [ -z "$failed" ]; then
+    rm -rf "$release" "$clone"
     mv "$made" "$release"
     made=$release
 fi
