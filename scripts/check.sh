@@ -61,7 +61,7 @@ check "documentation" env RUSTDOCFLAGS="-D warnings -A rustdoc::redundant_explic
 # As users of the crate build it; above, other crates choose its features.
 check "documentation of the crate ats" \
     env RUSTDOCFLAGS="-D warnings -A rustdoc::redundant_explicit_links" \
-    cargo doc -p ats --no-deps --features derive,disk,serde --locked
+    cargo doc -p ats --no-deps --features derive,disk,serde,uuid,chrono --locked
 layers() {
     cargo fmt --manifest-path tools/layers/Cargo.toml --check &&
         cargo clippy --manifest-path tools/layers/Cargo.toml --all-targets --locked \

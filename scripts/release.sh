@@ -30,6 +30,8 @@ targets=${ATS_TARGETS:-x86_64-unknown-linux-gnu x86_64-unknown-linux-musl aarch6
 required=x86_64-unknown-linux-gnu
 # Crates that are packed: those that other projects can name.
 published="--workspace --exclude ats-nif --exclude ats-derive-cases"
+# All features that users of the crate `ats` can choose.
+features=ats/derive,ats/disk,ats/serde,ats/uuid,ats/chrono
 
 # Each crate has all that its package needs, in the order in which they depend on each other.
 # Without `--no-verify` each is built from its package.
@@ -208,7 +210,7 @@ emulated() {
 
 crates() {
     rm -rf "$CARGO_TARGET_DIR/package"
-    pack_crates >_build/crates.log 2>&1
+    pack_crates --features "$features" >_build/crates.log 2>&1
     status=$?
     grep -E '^ *(Packaging|Packaged|Verifying|warning|error)' _build/crates.log
     [ "$status" -eq 0 ] || { cat _build/crates.log && return "$status"; }
@@ -224,7 +226,7 @@ bill() {
 rust_pages() {
     # shellcheck disable=SC2086 # A list of words.
     RUSTDOCFLAGS="-D warnings -A rustdoc::redundant_explicit_links" cargo doc $published --no-deps \
-        --locked --features ats/derive,ats/disk,ats/serde,ats/uuid,ats/chrono \
+        --locked --features "$features" \
         --target-dir "$CARGO_TARGET_DIR/release-pages" --quiet &&
         cp -R "$CARGO_TARGET_DIR/release-pages/doc" "$made/doc/rust"
 }
