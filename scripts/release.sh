@@ -183,8 +183,10 @@ trial() (
     printf '#!/bin/sh\necho "cargo was called" >&2\nexit 1\n' >"$work/bin/cargo"
     chmod +x "$work/bin/cargo"
     echo '{deps, [ats]}.' >"$work/rebar.config"
-    echo '{application, shop, [{vsn, "1"}, {applications, [kernel, stdlib, ats]}]}.' \
-        >"$work/src/shop.app.src"
+    cat >"$work/src/shop.app.src" <<'END'
+{application, shop,
+ [{description, "A project without Rust"}, {vsn, "1"}, {applications, [kernel, stdlib, ats]}]}.
+END
     cd "$work" || return
     unset CARGO_TARGET_DIR
     PATH=$work/bin:$PATH ATS_PRECOMPILED_URL=file://$made ATS_PRECOMPILED_CACHE=$work/cache \
@@ -227,8 +229,7 @@ rust_pages() {
     # shellcheck disable=SC2086 # A list of words.
     RUSTDOCFLAGS="-D warnings -A rustdoc::redundant_explicit_links" cargo doc $published --no-deps \
         --locked --features "$features" \
-        --target-dir "$CARGO_TARGET_DIR/release-pages" --quiet &&
-        cp -R "$CARGO_TARGET_DIR/release-pages/doc" "$made/doc/rust"
+        --target-dir _build/rust --quiet && cp -R _build/rust/doc "$made/doc/rust"
 }
 
 # Those of modules for users, as scripts/chunks.sh.
