@@ -91,6 +91,6 @@ functions: setup ## Write docs/use/functions.md, functions-on-disk.md and the pa
 	@ATS_WRITE_DOCS=1 cargo test --locked -p ats --test maps mistakes
 	@! command -v mix >/dev/null || ATS_WRITE_DOCS=1 mix run test/elixir/run.exs
 
-release: ## Make packages, precompiled libraries, pages and SBOM of the last commit (15 min)
+release: ## Make packages, precompiled libraries, pages and SBOM of the last commit (12 min)
 	@./scripts/setup.sh release
 	@./scripts/release.sh $(SINCE)
