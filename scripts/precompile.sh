@@ -49,6 +49,11 @@ choose_linker() {
 # Prints why there can be no library for a target, and fails; otherwise succeeds.
 can_build() {
     choose_linker "$1"
+    host=$(rustc -vV | sed -n 's/^host: //p')
+    case $1 in
+        *-linux-* | "$host") ;;
+        *) echo "it is no Linux, and this machine is no ${1#*-}" && return 1 ;;
+    esac
     if [ ! -d "$(rustc --print target-libdir --target "$1" 2>/dev/null)" ]; then
         echo "Rust has no standard library for it (rustup target add $1)"
     elif [ -n "$linker" ] && ! command -v "$linker" >/dev/null 2>&1; then

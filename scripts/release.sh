@@ -127,9 +127,10 @@ interfaces() {
 library() {
     target=$1
     if ! why=$(scripts/precompile.sh --can "$target"); then
-        # rustup installs the standard library if it can.
-        timeout 600 rustup target add "$target" >/dev/null 2>&1
+        # rustup installs the standard library if that is what is missing, and if it can.
+        case $why in *"rustup target add"*) timeout 600 rustup target add "$target" ;; esac
         if ! why=$(scripts/precompile.sh --can "$target"); then
+            echo "not made: $why"
             note "not made: the library for $target: $why"
             [ "$target" != "$required" ]
             return
