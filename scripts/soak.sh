@@ -86,8 +86,9 @@ case $1 in
         ;;
     memory) suites deep/ats_memory ;;
     moments)
-        suites ATS_CHECKPOINT_MB=10000 deep/ats_bank deep/ats_many_snapshots \
-            deep/ats_moment_memory deep/ats_disk_checkpoint_load
+        suites ATS_CHECKPOINT_MB=10000 ATS_FOLLOW_BATCHES=700 deep/ats_bank \
+            deep/ats_many_snapshots deep/ats_moment_memory deep/ats_disk_checkpoint_load \
+            features/ats_follow
         ;;
     disk) disk ;;
     cluster)

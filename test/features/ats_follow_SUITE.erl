@@ -1,4 +1,5 @@
-%% Programs that follow tables: ats:follow/2, and the functions beside it.
+%% Programs that follow tables: ats:follow/2, and the functions beside it. ATS_FOLLOW_BATCHES says how
+%% many batches copies of each type get beside writers (20 by default).
 -module(ats_follow_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -65,14 +66,16 @@ copies_beside_writers(_Config) ->
                         checks(Type, Later),
                         Later
                 end,
-         Copy = lists:foldl(Told, First, lists:seq(2, 20)),
+         Copy = lists:foldl(Told, First, lists:seq(2, batches())),
          ok = stop(Writers),
-         _ = until_equal(Ref, Tid, 21, Copy, fun(Later) -> checks(Type, Later) end),
+         _ = until_equal(Ref, Tid, batches() + 1, Copy, fun(Later) -> checks(Type, Later) end),
          true = ats:unfollow(Ref),
          ?assertEqual(0, snapshots(Tid)),
          true = ats:delete(Tid)
      end || Type <- ?TYPES, Options <- [[], [compressed]]],
     ok.
+
+batches() -> list_to_integer(os:getenv("ATS_FOLLOW_BATCHES", "20")).
 
 checks(Type, Copy) ->
     ok = are_whole(Copy),
