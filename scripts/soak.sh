@@ -86,7 +86,7 @@ case $1 in
         ;;
     memory) suites deep/ats_memory ;;
     moments)
-        suites ATS_CHECKPOINT_MB=10000 ATS_FOLLOW_BATCHES=700 deep/ats_bank \
+        suites ATS_CHECKPOINT_MB=10000 ATS_FOLLOW_BATCHES=1400 deep/ats_bank \
             deep/ats_many_snapshots deep/ats_moment_memory deep/ats_disk_checkpoint_load \
             features/ats_follow
         ;;

@@ -1,5 +1,5 @@
-%% Programs that follow tables: ats:follow/2, and the functions beside it. ATS_FOLLOW_BATCHES says how
-%% many batches copies of each type get beside writers (20 by default).
+%% Programs that follow tables: ats:follow/2, and the functions beside it. ATS_FOLLOW_BATCHES says
+%% how many batches copies of each type get beside writers (20 by default).
 -module(ats_follow_SUITE).
 
 -include_lib("common_test/include/ct.hrl").

@@ -1,5 +1,5 @@
 //! The report: runs every measurement of the works, one after the other, and draws all of them in
-//! one file of HTML that needs no network.
+//! one file of HTML that needs no network, unless it is to be small.
 //!
 //! A measurement that is done leaves a folder with its figures; a run that was interrupted goes on
 //! with the next one. The figures of all are in `report.json`, with the machine, the versions, and
@@ -45,6 +45,9 @@ struct CommandLine {
     /// Measure nothing, and draw the earlier results
     #[arg(long)]
     draw: bool,
+    /// Let the page load plotly.js from its publisher: it is small, and needs the network
+    #[arg(long)]
+    linked: bool,
     /// Measure again, also if there are results
     #[arg(long)]
     again: bool,
@@ -119,7 +122,12 @@ fn work(line: CommandLine) -> Result<(), String> {
         written.map_err(|error| format!("{}: {error}", file.display()))
     };
     write("report.json", report.to_json().to_string())?;
-    write("report.html", page::html(&report))?;
+    let script = if line.linked {
+        page::Script::Linked
+    } else {
+        page::Script::Inside
+    };
+    write("report.html", page::html(&report, script))?;
     write("beside-ets.csv", picture::table(&report))?;
     println!("written to {}", folder.join("report.html").display());
     if failed.is_empty() {

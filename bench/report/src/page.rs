@@ -1,4 +1,4 @@
-//! The report as one file of HTML, with everything that it needs.
+//! The report as one file of HTML.
 
 use crate::charts::{Chart, charts};
 use crate::data::{Report, Row};
@@ -7,8 +7,17 @@ use crate::view::View;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
+/// The place of the script that draws.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Script {
+    /// The page has it, and needs no network.
+    Inside,
+    /// The page loads it from its publisher: four megabytes less.
+    Linked,
+}
+
 /// Returns the text of the page.
-pub fn html(report: &Report) -> String {
+pub fn html(report: &Report, script: Script) -> String {
     let charts = charts(report);
     let data: Vec<Value> = charts.iter().map(json_of).collect();
     // A text in it must not end the script.
@@ -38,7 +47,7 @@ pub fn html(report: &Report) -> String {
          <script>{js}</script></body></html>",
         css = include_str!("../page/report.css"),
         js = include_str!("../page/report.js"),
-        plotly = plotly_script(),
+        plotly = plotly_script(script),
         machine = escaped(&machine(report)),
         published = published(report),
         runs = runs(report),
@@ -46,8 +55,17 @@ pub fn html(report: &Report) -> String {
 }
 
 /// Returns the script that draws, without the one for formulas that comes behind it.
-fn plotly_script() -> String {
+fn plotly_script(script: Script) -> String {
     let scripts = plotly::Plot::offline_js_sources();
+    if script == Script::Linked {
+        let (_, behind) = scripts
+            .split_once("plotly.js v")
+            .expect("the script has a version");
+        let is_of_version = |c: char| c.is_ascii_digit() || c == '.';
+        let version = behind.split(|c| !is_of_version(c)).next();
+        let version = version.expect("a text has a first part");
+        return format!("<script src=\"https://cdn.plot.ly/plotly-{version}.min.js\"></script>");
+    }
     let end = scripts.find("</script>").expect("a script has an end");
     scripts[..end + "</script>".len()].to_string()
 }
