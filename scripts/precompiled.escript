@@ -7,8 +7,9 @@
 %% the file LIBRARY. Which archives there are, and the SHA-256 of each, says `checksums.term' in the
 %% package, or another file that ATS_PRECOMPILED_CHECKSUMS names; a package without that file takes
 %% the one of a folder on this machine. What is not named there is not fetched, and what differs is
-%% not used. Archives are kept in the folder that ATS_PRECOMPILED_CACHE names, or in the cache of the user. The variables
-%% HTTPS_PROXY, HTTP_PROXY and NO_PROXY name proxies, also in small letters, as for curl.
+%% not used. Archives are kept in the folder that ATS_PRECOMPILED_CACHE names, or in the cache of the
+%% user. The variables HTTPS_PROXY, HTTP_PROXY and NO_PROXY name proxies, also in small letters, as
+%% for curl.
 %%
 %% An archive is for a version of the package, a version of the interface of native functions, and a
 %% target as Rust calls it, such as ats_nif-0.1.0-nif-2.16-x86_64-unknown-linux-gnu.tar.gz.

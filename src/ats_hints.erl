@@ -4,7 +4,8 @@
 %% They are looked for only when a call has failed.
 -module(ats_hints).
 
--export([options/4, unknown_option/2, nearest/2, match_spec/1, other_table/1, type/1, merge/1]).
+-export([refuse/3, options/4, unknown_option/2, nearest/2, match_spec/1, other_table/1, type/1]).
+-export([merge/1]).
 
 -export_type([known/0]).
 
@@ -14,6 +15,12 @@
 %% The most characters of a term in a text, and the longest name that is compared with others.
 -define(CHARACTERS, 60).
 -define(LONGEST, 40).
+
+%% @doc Fails, and says why the argument with a number is wrong.
+-spec refuse(pos_integer(), io:format(), [term()]) -> no_return().
+refuse(Number, Format, Arguments) ->
+    Text = unicode:characters_to_binary(io_lib:format(Format, Arguments)),
+    erlang:error({ats_error, {argument, Number, Text}}).
 
 %% @doc Returns a text about the first option that is wrong by itself, or else the given text, since
 %% options do not go together.

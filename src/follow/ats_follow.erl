@@ -155,7 +155,7 @@ option(Unknown, _) ->
 invalid(Text) -> invalid(Text, []).
 
 -spec invalid(string(), [term()]) -> no_return().
-invalid(Format, Arguments) -> ats_follow_server:invalid(2, Format, Arguments).
+invalid(Format, Arguments) -> ats_hints:refuse(2, Format, Arguments).
 
 %%--------------------------------------------------------------------------------------------
 %% The server

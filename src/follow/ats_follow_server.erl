@@ -2,7 +2,7 @@
 %% @doc The common part of the servers of followers and of views: how a call asks one.
 -module(ats_follow_server).
 
--export([ask/3, invalid/3]).
+-export([ask/3]).
 
 %% @doc Asks a server to read a table, and returns its answer, or fails with its cause. Another
 %% process may be starting the application, or a supervisor the server.
@@ -25,9 +25,3 @@ access(Table) ->
         true -> private;
         false -> access
     end.
-
-%% @doc Fails, and says why the argument with a number is wrong.
--spec invalid(pos_integer(), io:format(), [term()]) -> no_return().
-invalid(Number, Format, Arguments) ->
-    Text = unicode:characters_to_binary(io_lib:format(Format, Arguments)),
-    erlang:error({ats_error, {argument, Number, Text}}).

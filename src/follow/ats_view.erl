@@ -121,7 +121,7 @@ option(Unknown, _) ->
 invalid(Text) -> invalid(Text, []).
 
 -spec invalid(string(), [term()]) -> no_return().
-invalid(Format, Arguments) -> ats_follow_server:invalid(3, Format, Arguments).
+invalid(Format, Arguments) -> ats_hints:refuse(3, Format, Arguments).
 
 %% Fails unless each clause makes objects that have a key.
 -spec check(term(), pos_integer(), pos_integer()) -> ok.
@@ -140,7 +140,7 @@ check(Spec, KeyPos, KeyPosOfSource) ->
     end.
 
 -spec wrong_spec(string()) -> no_return().
-wrong_spec(Text) -> ats_follow_server:invalid(2, Text, []).
+wrong_spec(Text) -> ats_hints:refuse(2, Text, []).
 
 -spec makes_objects({term(), [term()], [term()]}, pos_integer(), pos_integer()) -> boolean().
 makes_objects({Head, _Guards, Body}, KeyPos, KeyPosOfSource) ->

@@ -25,8 +25,8 @@
 -type observed() :: #{table := ets:table(), name := atom(), type := atom(), size := integer(),
                       memory := integer(), owner := pid(), use := use()}.
 
--define(TRACED, <<"another process traces this node, and only Erlang/OTP 27 and later have trace "
-                  "sessions beside each other">>).
+-define(TRACED, "another process traces this node, and only Erlang/OTP 27 and later have trace "
+                "sessions beside each other").
 -define(TURN_MS, 250).
 %% Callers of one table that are told from each other.
 -define(MOST_PROCESSES, 64).
@@ -45,15 +45,17 @@
 %% @doc Observes the node, and prints a line for each table, those with most calls first.
 -spec run(options()) -> ok.
 run(Options) ->
-    Parsed = parse(Options),
-    {Seconds, Tables} = sample(Options),
-    print(Seconds, Tables, maps:get(lines, Parsed)).
+    #{lines := Lines} = Parsed = parse(Options),
+    {Seconds, Tables} = sample_parsed(Parsed),
+    print(Seconds, Tables, Lines).
 
 %% @doc Observes the node. Returns for how many seconds calls were seen, and the tables that had
 %% some, those with most first.
 -spec sample(options()) -> {Seconds :: float(), [observed()]}.
-sample(Options) ->
-    #{time := Time, calls := Calls} = parse(Options),
+sample(Options) -> sample_parsed(parse(Options)).
+
+-spec sample_parsed(parsed()) -> {Seconds :: float(), [observed()]}.
+sample_parsed(#{time := Time, calls := Calls}) ->
     Caller = self(),
     %% Others that are ready to run must not delay the end of a turn.
     {Pid, Monitor} = spawn_opt(fun() -> observe(Caller, Time, Calls) end,
@@ -62,14 +64,16 @@ sample(Options) ->
         {Pid, Answer} ->
             erlang:demonitor(Monitor, [flush]),
             case Answer of
-                is_traced -> error({ats_error, {argument, 1, ?TRACED}});
+                is_traced -> ats_hints:refuse(1, ?TRACED, []);
                 {_, _} -> Answer
             end;
         {'DOWN', Monitor, process, Pid, Reason} ->
             exit(Reason)
     end.
 
--spec parse(term()) -> #{time := pos_integer(), calls := pos_integer(), lines := pos_integer()}.
+-type parsed() :: #{time := pos_integer(), calls := pos_integer(), lines := pos_integer()}.
+
+-spec parse(term()) -> parsed().
 parse(Options) when is_map(Options) ->
     maps:foreach(fun option/2, Options),
     maps:merge(#{time => 5000, calls => 4000, lines => 20}, Options);
@@ -87,8 +91,7 @@ option(Unknown, _) -> invalid(ats_hints:unknown_option(Unknown, [time, calls, li
 
 -spec invalid(unicode:chardata()) -> no_return().
 invalid(Words) ->
-    Text = unicode:characters_to_binary(["invalid options: ", Words]),
-    error({ats_error, {argument, 1, Text}}).
+    ats_hints:refuse(1, "invalid options: ~ts", [Words]).
 
 %%--------------------------------------------------------------------------------------------
 %% The process that observes

@@ -5,7 +5,7 @@ use crate::common::{ALL_TYPES, TermTable, everything, on_store};
 use ats::terms::select::{Changed, Cursor, Progress, Query, Runner, Selection, Slice};
 use ats::terms::{
     BTreeStore, CounterOp, Direction, End, Error, Integer, KeyRange, Locking, Merge, Merging,
-    Store, TableType, TermHost, Workspace,
+    Store, TableReadPoint, TableType, TermHost, Workspace,
 };
 use ats_match::{Environment, FunctionSet, Program, Words, parse};
 use ats_store::store::{DecideEnd, Visit};
@@ -142,7 +142,7 @@ impl Store for Failing {
     }
 }
 
-pub(crate) const ZEROS: Zeros = Zeros::Distinct;
+const ZEROS: Zeros = Zeros::Distinct;
 
 /// Returns a table with three keys, and the counter of its store's calls.
 fn fill_table(kind: TableType, fails_at: usize) -> (TermTable, Arc<AtomicUsize>) {
@@ -163,7 +163,7 @@ fn fill_table(kind: TableType, fails_at: usize) -> (TermTable, Arc<AtomicUsize>)
     (on_store(store, kind, 1), calls)
 }
 
-pub(crate) struct Nowhere;
+struct Nowhere;
 
 // SAFETY: the words are atoms of the host of terms.
 unsafe impl Environment for Nowhere {
@@ -198,6 +198,26 @@ pub(crate) fn query_for_all(table: &TermTable) -> Query<TermHost> {
     };
     let spec = parse(&vec![clause].into(), &options).expect("a specification");
     Query::new(Arc::new(Program::new(spec)), table)
+}
+
+/// Passes the results of a query to a closure, until it ends the slice, or the slice ends.
+pub(crate) fn select_a_slice(
+    table: &TermTable,
+    query: &Query<TermHost>,
+    cursor: &mut Cursor,
+    read_point: Option<&TableReadPoint<TermHost>>,
+    mut each: impl FnMut() -> ControlFlow<()>,
+) -> Result<Progress, Error> {
+    let mut selection = Selection {
+        query,
+        cursor,
+        runner: &mut Runner::new(ZEROS),
+        environment: &Nowhere,
+        slice: &Slice::new(),
+        guard: &ats::terms::pin(),
+        read_point,
+    };
+    table.select(&mut selection, &mut |_| each())
 }
 
 /// Deletes the objects of a query, until a slice ends.
@@ -330,21 +350,10 @@ const OPERATIONS: [(&str, bool, Operation); 22] = [
     ("select", true, |table| {
         let (query, mut cursor) = (query_for_all(table), Cursor::new(Direction::Up));
         let mut objects = 0;
-        let progress = table.select(
-            &mut Selection {
-                query: &query,
-                cursor: &mut cursor,
-                runner: &mut Runner::new(ZEROS),
-                environment: &Nowhere,
-                slice: &Slice::new(),
-                guard: &ats::terms::pin(),
-                read_point: None,
-            },
-            &mut |_| {
-                objects += 1;
-                ControlFlow::Continue(())
-            },
-        )?;
+        let progress = select_a_slice(table, &query, &mut cursor, None, || {
+            objects += 1;
+            ControlFlow::Continue(())
+        })?;
         assert_eq!((progress, objects), (Progress::Done, 3));
         Ok(())
     }),

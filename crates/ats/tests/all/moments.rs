@@ -1,8 +1,8 @@
 //! Tests of queries of one moment.
 
 use crate::common::{ALL_TYPES, TermTable};
-use crate::failing::{Nowhere, ZEROS, query_for_all};
-use ats::terms::select::{Cursor, Progress, Runner, Selection, Slice};
+use crate::failing::{query_for_all, select_a_slice};
+use ats::terms::select::{Cursor, Progress};
 use ats::terms::{Direction, Error, TableReadPoint, TermHost, Workspace};
 use ats_term::Term;
 use std::ops::ControlFlow;
@@ -18,21 +18,10 @@ fn selected(
     let (query, mut cursor) = (query_for_all(table), Cursor::new(Direction::Up));
     let mut results = 0;
     loop {
-        let progress = table.select(
-            &mut Selection {
-                query: &query,
-                cursor: &mut cursor,
-                runner: &mut Runner::new(ZEROS),
-                environment: &Nowhere,
-                slice: &Slice::new(),
-                guard: &ats::terms::pin(),
-                read_point,
-            },
-            &mut |_| {
-                results += 1;
-                ControlFlow::Break(())
-            },
-        )?;
+        let progress = select_a_slice(table, &query, &mut cursor, read_point, || {
+            results += 1;
+            ControlFlow::Break(())
+        })?;
         if progress == Progress::Done {
             return Ok(results);
         }
