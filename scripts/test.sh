@@ -333,7 +333,7 @@ stage() {
     sed '$d' "$logs/$name.read" >"$logs/$name.named"
     counts=$(tail -n 1 "$logs/$name.read")
     case "$status $counts" in
-        77\ *) counts="0 0" && grep '^NOT RUN: ' "$log" | tail -n 1 >>"$logs/$name.named" ;;
+        77\ *) counts="0 0" && grep -a '^NOT RUN: ' "$log" | tail -n 1 >>"$logs/$name.named" ;;
         *\ 0\ 0 | [1-9]*\ 0) counts="${counts% *} 1" ;;
     esac
     echo "$counts" >"$logs/$name.counts"
@@ -427,11 +427,13 @@ begin "$alone"
 wait
 
 printf '\n'
-# Failures stand below the many tests that were not run, where a reader of the end finds them.
-grep -hi '^not run: ' "$logs"/*.named
-grep -hiv '^not run: ' "$logs"/*.named
+# Failures stand below the many tests that were not run, and their names once more below all, where a
+# reader of the end finds them. Logs may hold bytes that are no text.
+grep -ahi '^not run: ' "$logs"/*.named
+grep -ahiv '^not run: ' "$logs"/*.named
 cat "$logs/reports"
-cat "$logs"/*.counts | awk -v skipped="$(cat "$logs"/*.named | grep -c '^not run: ')" '
+grep -ah '^failed: ' "$logs"/*.named
+cat "$logs"/*.counts | awk -v skipped="$(cat "$logs"/*.named | grep -ac '^not run: ')" '
     { passed += $1; failed += $2 }
     END {
         printf "%d passed, %d failed%s\n", passed, failed, skipped ? ", " skipped " skipped" : ""
