@@ -220,9 +220,17 @@ schedulers_are_not_kept(_Config) ->
     ?assertEqual([], [Ms || Ms <- Long, Ms >= ?LONG_SCHEDULE_MS]),
     [ats:delete(T) || T <- Tables].
 
-%% The longest time that this process kept a normal scheduler during a call, in milliseconds; 0 if
-%% it was short.
-longest(Call) ->
+%% The longest time that a call keeps a normal scheduler, in milliseconds; 0 if it is short. The
+%% system may stop a scheduler during any call, but hardly during each of ten.
+longest(Call) -> longest(Call, 10).
+
+longest(Call, Times) ->
+    case longest_once(Call) of
+        Ms when Ms >= ?LONG_SCHEDULE_MS, Times > 1 -> min(Ms, longest(Call, Times - 1));
+        Ms -> Ms
+    end.
+
+longest_once(Call) ->
     erlang:system_monitor(self(), [{long_schedule, 10}]),
     {Pid, Ref} = spawn_monitor(fun() ->
         % The machine counts from the moment at which the process was scheduled.
