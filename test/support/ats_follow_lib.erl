@@ -31,7 +31,9 @@ looked() ->
     1 = erlang:trace_pattern({ats_follower, follow, 1}, true, []),
     1 = erlang:trace(Pid, true, [call]),
     %% The follower looks between two of these calls.
-    [receive {trace, Pid, call, _} -> ok after 20000 -> error(not_looked) end || _ <- [1, 2]],
+    [receive {trace, Pid, call, {ats_follower, follow, _}} -> ok
+     after 20000 -> error(not_looked)
+     end || _ <- [1, 2]],
     1 = erlang:trace(Pid, false, [call]),
     Delivered = erlang:trace_delivered(Pid),
     receive {trace_delivered, Pid, Delivered} -> flush_traces(Pid) end.
