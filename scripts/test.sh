@@ -427,8 +427,8 @@ begin "$alone"
 wait
 
 printf '\n'
-# Failures stand below the many tests that were not run, and their names once more below all, where a
-# reader of the end finds them. Logs may hold bytes that are no text.
+# Failures stand below the many tests that were not run, and their names once more below all, where
+# a reader of the end finds them. Logs may hold bytes that are no text.
 grep -ahi '^not run: ' "$logs"/*.named
 grep -ahiv '^not run: ' "$logs"/*.named
 cat "$logs/reports"

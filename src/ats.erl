@@ -1371,6 +1371,8 @@ view(Table, MatchSpec) ->
 %% The source must be public or protected, and may be a view. Writers pay for a {@link snapshot/2}
 %% that is always there, and for nothing else. If that is ended by the option `snapshot_memory' of
 %% the source, the view is compared with all objects that it should have.
+%% If snapshots end before the view is filled for the first time, again and again, the call fails
+%% with `badarg', and there is no view.
 %%
 %% ```
 %% 1> ats:new(users, [named_table]),

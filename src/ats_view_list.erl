@@ -5,7 +5,7 @@
 %% nobody waits for it.
 -module(ats_view_list).
 
--export([make/0, add/2, remove/1, numbers/0, note/3, item/2]).
+-export([make/0, add/2, remove/1, numbers/0, note/3, is_filled/1, item/2]).
 
 -export_type([description/0, numbers/0]).
 
@@ -19,6 +19,8 @@
 
 -define(MOMENT, 1).
 -define(HIDDEN, 2).
+%% 1 if the view has shown a moment.
+-define(FILLED, 3).
 
 %% @doc Makes the empty list, which ends with the caller.
 -spec make() -> ok.
@@ -34,8 +36,8 @@ remove(View) -> ets:delete(?MODULE, View).
 
 -spec numbers() -> numbers().
 numbers() ->
-    Numbers = atomics:new(2, [{signed, true}]),
-    ok = note(Numbers, now_in_ms(), 0),
+    Numbers = atomics:new(3, [{signed, true}]),
+    ok = atomics:put(Numbers, ?MOMENT, now_in_ms()),
     Numbers.
 
 %% @doc Notes the moment that a view shows, in milliseconds of the monotonic time, and the number of
@@ -43,7 +45,12 @@ numbers() ->
 -spec note(numbers(), Moment :: integer(), Hidden :: non_neg_integer()) -> ok.
 note(Numbers, Moment, Hidden) ->
     ok = atomics:put(Numbers, ?HIDDEN, Hidden),
+    ok = atomics:put(Numbers, ?FILLED, 1),
     atomics:put(Numbers, ?MOMENT, Moment).
+
+%% @doc Tells whether a moment of the view was noted.
+-spec is_filled(numbers()) -> boolean().
+is_filled(Numbers) -> atomics:get(Numbers, ?FILLED) =:= 1.
 
 %% @doc Returns an item of a view; `undefined' for all other terms.
 -spec item(view | lag, View :: term()) -> map() | non_neg_integer() | undefined.

@@ -40,6 +40,8 @@
 -define(PART, 1000).
 -define(BATCH, 5000).
 -define(STEPS, 10000).
+%% Moments that may end before the view is filled for the first time.
+-define(TRIES, 10).
 
 %% @doc Starts a process, which waits until it gets the view. It answers the call when the view is
 %% filled. If it cannot go on, it ends with the reason `{shutdown, Cause}'.
@@ -56,20 +58,29 @@ init(Server, View, From, Description) ->
     Viewer = #viewer{view = View, type = Type, keypos = KeyPos, source = Source,
                      spec = Spec, compiled = ats_select:compile(Spec), every = Every,
                      numbers = Numbers, hidden = beside(Type, KeyPos), last = none},
-    Filled = first_moment(Viewer),
+    Filled = first_moment(Viewer, ?TRIES),
     ok = gen_server:reply(From, {ok, Answer}),
     keep(Filled).
 
-%% Fills the view. If moments of the source end too early, it tries again.
--spec first_moment(#viewer{}) -> #viewer{}.
-first_moment(#viewer{every = Every} = Viewer) ->
+%% Fills the view. If moments of the source end too early, it tries again, but a view that nobody
+%% has yet is given up after some times.
+-spec first_moment(#viewer{}, Tries :: integer()) -> #viewer{}.
+first_moment(#viewer{every = Every, numbers = Numbers} = Viewer, Tries) ->
     case renew(Viewer) of
-        #viewer{last = none} ->
+        #viewer{last = none} when Tries > 1 ->
             ok = rest(erlang:monotonic_time(millisecond) + Every),
-            first_moment(Viewer);
+            first_moment(Viewer, Tries - 1);
+        #viewer{last = none} ->
+            _ = [exit({shutdown, too_little_memory()}) || not ats_view_list:is_filled(Numbers)],
+            first_moment(Viewer, ?TRIES);
         Filled ->
             Filled
     end.
+
+-spec too_little_memory() -> ats_errors:cause().
+too_little_memory() ->
+    {argument, 1, <<"snapshots of the table end before a view of it is filled: its option "
+                    "`snapshot_memory' is too small beside its writers">>}.
 
 %% Makes a table that has all objects of each key, for keys as those of the view.
 -spec beside(ats:table_type(), pos_integer()) -> ats:tid().

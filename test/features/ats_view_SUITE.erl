@@ -8,9 +8,9 @@
          end_per_testcase/2]).
 -export([programs/1, index/1, least_objects/1, equal_objects/1, keys_that_are_equal/1,
          readers_see_batches/1, beside_writers/1, large_lists/1, clears_and_renames/1, expired/1,
-         bodies_that_fail/1, lost_moments/1, lag/1, killed_processes/1, killed_while_filled/1,
-         killed_server/1, stopped_application/1, ends/1, only_readers/1, views_of_views/1,
-         many_views/1, invalid/1]).
+         bodies_that_fail/1, lost_moments/1, no_moment_lasts/1, lag/1, killed_processes/1,
+         killed_while_filled/1, killed_server/1, stopped_application/1, ends/1, only_readers/1,
+         views_of_views/1, many_views/1, invalid/1]).
 
 -define(TYPES, [set, ordered_set, bag, duplicate_bag, ordered_bag, ordered_duplicate_bag]).
 -define(ALL, [{'_', [], ['$_']}]).
@@ -21,9 +21,9 @@ suite() -> [{timetrap, {minutes, 10}}].
 
 all() ->
     [programs, index, least_objects, equal_objects, keys_that_are_equal, readers_see_batches,
-     beside_writers, large_lists, clears_and_renames, expired, bodies_that_fail, lost_moments, lag,
-     killed_processes, killed_while_filled, killed_server, stopped_application, ends, only_readers,
-     views_of_views, many_views, invalid].
+     beside_writers, large_lists, clears_and_renames, expired, bodies_that_fail, lost_moments,
+     no_moment_lasts, lag, killed_processes, killed_while_filled, killed_server,
+     stopped_application, ends, only_readers, views_of_views, many_views, invalid].
 
 init_per_suite(Config) ->
     {ok, Started} = application:ensure_all_started(ats),
@@ -356,6 +356,28 @@ lost_moments(_Config) ->
     ats_test_lib:until(Write, 20000),
     [check(View, T, ?BY_SECOND) || View <- Views],
     [true = ats:delete(View) || View <- Views].
+
+%% A view that cannot be filled is refused, and one that was filled stays while it cannot. Filling
+%% takes longer than the tenth of a second after which memory that is held back is counted.
+no_moment_lasts(_Config) ->
+    T = new(set, [{snapshot_memory, 0}]),
+    true = ats:insert(T, [{N, N rem 100, 0} || N <- lists:seq(1, 400000)]),
+    Before = ats:view(T, ?BY_SECOND, #{type => duplicate_bag, every => 1}),
+    Writer = spawn_link(fun() -> write_one(T, 0) end),
+    Text = <<"snapshots of the table end before a view of it is filled: its option "
+             "`snapshot_memory' is too small beside its writers">>,
+    Refusal = ats_test_lib:refusal(ats, view, [T, ?BY_SECOND, #{every => 1}]),
+    ?assertEqual(#{1 => Text}, Refusal),
+    true = exit(ats:info(Before, owner), kill),
+    ats_test_lib:until(fun() -> is_map(ats:info(Before, view)) end, 10000),
+    true = unlink(Writer),
+    ok = ats_test_lib:kill(Writer),
+    check(Before, T, ?BY_SECOND),
+    true = ats:delete(Before).
+
+write_one(T, N) ->
+    true = ats:insert(T, {N rem 400000, N rem 7, 1}),
+    write_one(T, N + 1).
 
 lag(_Config) ->
     T = new(set),
