@@ -219,18 +219,21 @@ patterns() ->
 %% Begins to trace: in a session of its own, if this release of Erlang/OTP has such.
 -spec begin_session() -> {session, module(), term()} | global | is_traced.
 begin_session() ->
-    Module = trace,
-    case code:ensure_loaded(Module) of
-        {module, Module} ->
+    Patterns = patterns(),
+    case list_to_integer(erlang:system_info(otp_release)) >= 27 of
+        true ->
+            Module = trace,
             Session = Module:session_create(?MODULE, self(), []),
-            _ = [Module:function(Session, Called, Spec, []) || {Called, Spec} <- patterns()],
+            _ = [Module:function(Session, Called, Spec, []) || {Called, Spec} <- Patterns],
             {session, Module, Session};
-        {error, _} ->
+        false ->
+            %% Looking for the module would ask the server of code, which takes many turns of a
+            %% busy node.
             case is_traced() of
                 true ->
                     is_traced;
                 false ->
-                    _ = [erlang:trace_pattern(Called, Spec, []) || {Called, Spec} <- patterns()],
+                    _ = [erlang:trace_pattern(Called, Spec, []) || {Called, Spec} <- Patterns],
                     global
             end
     end.

@@ -63,6 +63,13 @@ seen(Table, Options) ->
         [] -> seen(Table, Options)
     end.
 
+%% A busy machine may not let each of the three processes run while they are observed.
+all_seen(T) ->
+    case seen(T, #{time => 400}) of
+        #{use := #{readers := 1, writers := 2}} = Observed -> {ok, Observed};
+        #{use := #{readers := Readers, writers := Writers}} when Readers < 2, Writers < 3 -> false
+    end.
+
 uses_are_found(_) ->
     T = ets:new(?FUNCTION_NAME, [ordered_set, public]),
     Named = ets:new(named_observed, [bag, public, named_table, {keypos, 2}]),
@@ -73,12 +80,12 @@ uses_are_found(_) ->
     Read = fun() -> [ets:lookup(T, 3), ets:next(T, 4), ets:member(T, 9)] end,
     ReadNamed = fun() -> ets:lookup(named_observed, 1) end,
     beside([Write, Write, Read, ReadNamed], fun() ->
+        Observed = found(fun() -> all_seen(T) end),
         #{name := ?FUNCTION_NAME, type := ordered_set, size := 50, owner := Owner, use := Use} =
-            Observed = seen(T, #{time => 400}),
+            Observed,
         ?assertEqual(Words, maps:get(memory, Observed)),
         #{reads := Reads, writes := Writes, scans := 0, ranges := 0} = Use,
-        ?assert(Reads > 0 andalso Writes > 0, Use),
-        ?assertMatch(#{readers := 1, writers := 2}, Use),
+        ?assert(Reads > 0 andalso Writes > 1, Use),
         #{type := bag, use := #{writes := 0}} = seen(ets:whereis(Named), #{time => 400})
     end).
 
