@@ -8,7 +8,6 @@
 -export([list/1, browse/5]).
 
 -define(COLUMNS, [15, 17, 5, 6, 8]).
--define(WIDEST, 48).
 -define(COMMANDS, "(q)uit (p)Digits (k)ill /Regexp -->").
 
 -type table() :: term().
@@ -25,20 +24,17 @@
 %% All tables
 %%--------------------------------------------------------------------------------------------
 
-%% @doc Prints a line for each table. A column is as wide as its widest value, and no narrower than
-%% that of `ets:i/0'; a value beyond ?WIDEST characters is printed whole, and moves the rest of its
-%% line.
+%% @doc Prints a line for each table. A column is no narrower than that of `ets:i/0'.
 -spec list(Facade :: module()) -> ok.
 list(Facade) ->
-    Rows = [row([id, name, type, size, mem, owner])
-            | [table_row(Facade, Table) || Table <- lists:sort(Facade:all())]],
-    [Header | Tables] = Rows,
-    Widths = lists:foldl(fun widen/2, ?COLUMNS, Rows),
-    print_row(Header, Widths),
+    Header = [atom_to_list(Title) || Title <- [id, name, type, size, mem, owner]],
+    Rows = [table_row(Facade, Table) || Table <- lists:sort(Facade:all())],
+    Widths = ats_columns:widths([Header | [Row || {table, Row} <- Rows]], ?COLUMNS),
+    print_row({table, Header}, Widths),
     io:format(" ~s~n", [lists:duplicate(lists:sum(Widths) + 25, $-)]),
-    lists:foreach(fun(Row) -> print_row(Row, Widths) end, Tables).
+    lists:foreach(fun(Row) -> print_row(Row, Widths) end, Rows).
 
--type row() :: {Columns :: [string()], Last :: string()} | {unreadable, string()}.
+-type row() :: {table, [string()]} | {unreadable, string()}.
 
 %% A table may be gone by the time that its line is made.
 -spec table_row(module(), table()) -> row().
@@ -48,7 +44,8 @@ table_row(Facade, Table) ->
             {unreadable, text(Table)};
         Info ->
             Items = [proplists:get_value(Item, Info) || Item <- [name, type, size, memory]],
-            row([Table | Items] ++ [registered_name(proplists:get_value(owner, Info))])
+            Owner = registered_name(proplists:get_value(owner, Info)),
+            {table, [text(Value) || Value <- [Table | Items] ++ [Owner]]}
     end.
 
 -spec registered_name(pid()) -> atom() | pid().
@@ -58,26 +55,11 @@ registered_name(Pid) ->
         _ -> Pid
     end.
 
--spec row([term()]) -> row().
-row(Values) ->
-    {Columns, [Last]} = lists:split(length(?COLUMNS), [text(Value) || Value <- Values]),
-    {Columns, Last}.
-
--spec widen(row(), [pos_integer()]) -> [pos_integer()].
-widen({unreadable, _}, Widths) ->
-    Widths;
-widen({Columns, _}, Widths) ->
-    [case length(Text) of
-         Length when Length =< ?WIDEST -> max(Length, Width);
-         _ -> Width
-     end || {Text, Width} <- lists:zip(Columns, Widths)].
-
--spec print_row(row(), [pos_integer()]) -> ok.
+-spec print_row(row(), [non_neg_integer()]) -> ok.
 print_row({unreadable, Table}, _Widths) ->
     io:format("~-10s ... unreadable ~n", [Table]);
-print_row({Columns, Last}, Widths) ->
-    Padded = [string:pad(Text, Width) || {Text, Width} <- lists:zip(Columns, Widths)],
-    io:format(" ~s~n", [lists:join($\s, Padded ++ [Last])]).
+print_row({table, Row}, Widths) ->
+    io:format(" ~s~n", [ats_columns:line(Row, Widths)]).
 
 %%--------------------------------------------------------------------------------------------
 %% The objects of one table

@@ -423,28 +423,31 @@ calls(#{reads := Reads, writes := Writes, scans := Scans, ranges := Ranges}) ->
 %% Printing
 %%--------------------------------------------------------------------------------------------
 
--define(WIDTHS, [24, 13, 9, 9, 9, 7, 9]).
+%% Characters of the columns, at least.
+-define(LEAST, [24, 13, 9, 9, 9, 7, 9]).
 
 -spec print(float(), [observed()], pos_integer()) -> ok.
 print(Seconds, Tables, Lines) ->
     Calls = lists:sum([calls(Use) || #{use := Use} <- Tables]),
     io:format("~b calls of ets in ~.2f seconds that were watched, on ~b tables~n",
               [Calls, Seconds, length(Tables)]),
-    print_row(["table", "type", "objects", "calls/s", "writes", "scans", "processes", "on ats"]),
-    [print_table(Seconds, Table) || Table <- lists:sublist(Tables, Lines)],
+    Rows = [["table", "type", "objects", "calls/s", "writes", "scans", "processes", "on ats"]
+            | [row(Seconds, Table) || Table <- lists:sublist(Tables, Lines)]],
+    Widths = ats_columns:widths(Rows, ?LEAST),
+    _ = [io:format("~ts~n", [ats_columns:line(Row, Widths)]) || Row <- Rows],
     length(Tables) =< Lines orelse
         io:format("... and ~b with fewer calls~n", [length(Tables) - Lines]),
     io:format("writes and scans: of the calls; a scan reads the whole table. Ratios: of the~n"
               "experiments integers-wide and integers-hot of ats, on two processors.~n").
 
--spec print_table(float(), observed()) -> ok.
-print_table(Seconds, #{type := Type, size := Size, use := Use} = Table) ->
+-spec row(float(), observed()) -> [unicode:chardata()].
+row(Seconds, #{type := Type, size := Size, use := Use} = Table) ->
     #{writes := Writes, scans := Scans, ranges := Ranges, readers := Readers, writers := Writers} =
         Use,
     Calls = calls(Use),
-    print_row([name(Table), atom_to_list(Type), integer_to_list(Size),
-               integer_to_list(round(Calls / max(0.001, Seconds))), percent(Writes, Calls),
-               percent(Scans + Ranges, Calls), processes(Readers + Writers), advice(Table)]).
+    [name(Table), atom_to_list(Type), integer_to_list(Size),
+     integer_to_list(round(Calls / max(0.001, Seconds))), percent(Writes, Calls),
+     percent(Scans + Ranges, Calls), processes(Readers + Writers), advice(Table)].
 
 -spec name(observed()) -> unicode:chardata().
 name(#{table := Table, name := Name}) ->
@@ -481,10 +484,3 @@ advice(#{use := #{readers := Readers, writers := Writers}}) when Readers + Write
     end;
 advice(_) ->
     "stay: one process, half as fast".
-
-%% Columns are wider where a value needs it, so that nothing is cut off.
--spec print_row([unicode:chardata()]) -> ok.
-print_row(Values) ->
-    {Padded, [Last]} = lists:split(length(?WIDTHS), Values),
-    Columns = [string:pad(Text, Width) || {Text, Width} <- lists:zip(Padded, ?WIDTHS)],
-    io:format("~ts~n", [lists:join($\s, Columns ++ [Last])]).
