@@ -26,16 +26,19 @@
 
 -type report() ::
         #{modules := [ats_try_beam:findings()],
+          places := [{module(), [ats_try_places:place()]}],
           shared := [{Table :: atom(), [module()]}],
           unmade := [{Table :: atom(), [module()]}],
           outside := [file:filename_all()],
           left_out := [file:filename_all()],
           unread := [file:filename_all()],
           copies := [file:filename()]}.
-%% `shared' has tables that modules outside use too, and these modules; `unmade' has tables that the
-%% copied modules use but nobody in the copies creates, at least not under a name that is written
-%% out. `outside' are links that lead outside, `left_out' things that are no files, and `unread'
-%% files of `ebin' that are no modules that this release can read, which stay as they are.
+%% `places' are those of copied modules, with or without calls of `ets', that see the inside of
+%% `ets', or mean another thing in the copy. `shared' has tables that modules outside use too, and
+%% these modules; `unmade' has tables that the copied modules use but nobody in the copies creates,
+%% at least not under a name that is written out. `outside' are links that lead outside, `left_out'
+%% things that are no files, and `unread' files of `ebin' that are no modules that this release can
+%% read, which stay as they are.
 -type option() :: {except, [module()]}.
 %% Modules that stay with `ets'.
 
@@ -99,6 +102,7 @@ copy(Applications, Out, Options) ->
     Shared = [{Table, Users} || Table <- lists:usort(Created ++ Used),
                                 Users <- [users(Table, Outside)], Users =/= []],
     #{modules => Modules,
+      places => places_in([Findings || {Is, #{} = Findings} <- Looked, Is =/= kept]),
       shared => Shared,
       unmade => [{Table, users(Table, Modules)} || Table <- Used -- Created,
                                                    not lists:keymember(Table, 1, Shared)],
@@ -106,6 +110,16 @@ copy(Applications, Out, Options) ->
       left_out => [File || {left_out, File} <- lists:append(Told)],
       unread => [File || {unread, File} <- Looked],
       copies => Copies}.
+
+%% A module in a variable can be `ets' only if the atom is somewhere. That a module outside hands it
+%% in is not seen.
+-spec places_in([ats_try_beam:findings()]) -> [{module(), [ats_try_places:place()]}].
+places_in(Findings) ->
+    IsSomewhere = lists:any(fun(#{data := Number}) -> Number > 0 end, Findings),
+    [{Module, Kept} || #{module := Module, places := Places} <- Findings,
+                       Kept <- [[Place || Place <- Places,
+                                          IsSomewhere orelse element(3, Place) =:= certain]],
+                       Kept =/= []].
 
 -spec users(atom(), [ats_try_beam:findings()]) -> [module()].
 users(Table, Findings) ->
@@ -222,20 +236,9 @@ format(#{modules := Modules, shared := Shared, unmade := Unmade, copies := Copie
      [format_module(Findings) || Findings <- Modules],
      section("Tables that modules outside use, too, which stay with ets", Shared),
      section("Tables that no module in the copies creates by this name", Unmade),
-     section("The atom ets as data, which stays", [{M, [N]} || #{module := M, data := N} <- Modules,
-                                                              N > 0]),
-     section("Calls of functions in variables, which stay with ets",
-             [{M, [N]} || #{module := M, applied := N, data := D, lacking := L} <- Modules,
-                          N > 0, D > 0 orelse L =/= []]),
      section("Code for coverage and mocks that cannot be read, which the copies do not have",
              [{M, [debug_info]} || #{module := M, carried := unread} <- Modules]),
-     section("Functions that ats does not have, whose calls stay with ets",
-             [{M, [F || F <- L]} || #{module := M, lacking := L} <- Modules, L =/= []]),
-     section("Functions whose results differ (see differences-from-ets)",
-             [{F, Ms} || {F, _} = Pair <- differing(),
-                         Ms <- [[M || #{module := M, calls := Calls} <- Modules,
-                                      Name <- [element(1, Pair)],
-                                      lists:keymember(Name, 1, Calls)]], Ms =/= []]),
+     places(maps:get(places, Report)),
      files("Links that lead outside, which the copies share", maps:get(outside, Report)),
      files("Left out, because these are no files or the copies", maps:get(left_out, Report)),
      files("No modules that can be read, which stay as they are", maps:get(unread, Report))].
@@ -246,10 +249,19 @@ files(_, []) ->
 files(Title, Files) ->
     [io_lib:format("~n~ts:~n", [Title]), [io_lib:format("  ~ts~n", [text(F)]) || F <- Files]].
 
-%% Functions of which some results tell of the structure inside.
--spec differing() -> [{atom(), []}].
-differing() ->
-    [{info, []}, {all, []}, {i, []}, {slot, []}, {match_spec_compile, []}].
+%% One place is one line.
+-spec places([{module(), [ats_try_places:place()]}]) -> unicode:chardata().
+places([]) ->
+    [];
+places(Modules) ->
+    ["\nPlaces that see the inside of ets, or mean another thing (see differences-from-ets):\n",
+     [io_lib:format("  ~ts ~tw/~b: ~ts~n", [where(Module, Line), Name, Arity, Text])
+      || {Module, Places} <- Modules, {{Name, Arity}, Line, _, Text} <- Places]].
+
+-spec where(module(), ats_try_lines:line()) -> unicode:chardata().
+where(Module, unknown) -> io_lib:format("~tw", [Module]);
+where(Module, {File, Line}) -> io_lib:format("~tw (~ts:~b)", [Module, File, Line]);
+where(Module, Line) -> io_lib:format("~tw:~b", [Module, Line]).
 
 -spec format_module(ats_try_beam:findings()) -> unicode:chardata().
 format_module(#{module := Module, calls := Calls, applied := Applied}) ->

@@ -20,15 +20,14 @@
           carried => none | changed | unread,
           lacking := [{atom(), arity()}],
           created := [atom()],
-          used := [atom()]}.
+          used := [atom()],
+          places := [ats_try_places:place()]}.
 %% `calls' are the functions of `ets' that the module calls by name, or has as funs; `applied' is
 %% the number of calls of functions of `ets' in variables. `data' is how often the atom `ets' is
 %% something else. `carried' is the code that the module has with it, for coverage and mocks. A copy
 %% has it changed, or not at all if it is `unread'. `ats' does not have the functions in `lacking'.
-%% `created' and `used' are names of tables, as far as they are written out.
-
--define(APPLY, [{erlang, apply}, {erlang, spawn}, {erlang, spawn_link}, {erlang, spawn_monitor},
-                {erlang, make_fun}, {proc_lib, spawn}, {proc_lib, spawn_link}, {timer, tc}]).
+%% `created' and `used' are names of tables, as far as they are written out. `places' see the inside
+%% of `ets', or mean another thing in a copy.
 
 %%--------------------------------------------------------------------------------------------
 %% Looking
@@ -40,26 +39,30 @@
 look(Beam) ->
     try {beam_lib:chunks(Beam, [imports]), beam_disasm:file(Beam)} of
         {{ok, {Module, [{imports, Imports}]}}, File} when element(1, File) =:= beam_file ->
-            %% The instructions of each function.
-            Code = [element(5, Function) || Function <- element(6, File)],
-            look(Module, Imports, Code);
+            look(Module, Imports, Beam, element(6, File));
         _ ->
             unread
     catch
         exit:_ -> unread
     end.
 
--spec look(module(), [mfa()], [[term()]]) -> findings().
-look(Module, Imports, Code) ->
-    Funs = lists:append([funs(I) || Function <- Code, I <- Function]),
+-spec look(module(), [mfa()], binary(), [tuple()]) -> findings().
+look(Module, Imports, Beam, Functions) ->
+    %% The instructions of each function.
+    Code = [element(5, Function) || Function <- Functions],
+    Funs = lists:append([ats_try_terms:funs(I) || Function <- Code, I <- Function]),
     Calls = lists:usort([{F, A} || {ets, F, A} <- Imports] ++ Funs),
     Uses = lists:append([uses(Function) || Function <- Code]),
     Names = lists:append([names(Function, unknown) || Function <- Code]),
+    Data = length([data || data <- Uses]),
+    Lacking = [Call || Call <- Calls, not has(Call)],
+    Rules = #{lacking => Lacking, stays => Data > 0 orelse Lacking =/= []},
     #{module => Module,
       calls => Calls,
       applied => length([applied || applied <- Uses]),
-      data => length([data || data <- Uses]),
-      lacking => [Call || Call <- Calls, not has(Call)],
+      data => Data,
+      lacking => Lacking,
+      places => ats_try_places:find(Beam, Functions, Rules),
       created => lists:usort([Name || {new, Name} <- Names]),
       used => lists:usort([Name || {Function, Name} <- Names, Function =/= new])}.
 
@@ -80,24 +83,6 @@ carried(Beam) ->
 has({Function, Arity}) ->
     {module, ats} = code:ensure_loaded(ats),
     erlang:function_exported(ats, Function, Arity).
-
-%% Funs of functions of `ets' are literals.
--spec funs(term()) -> [{atom(), arity()}].
-funs(Term) ->
-    fold(fun(Fun, Found) when is_function(Fun) ->
-                 case erlang:fun_info(Fun, module) of
-                     {module, ets} -> [name_of(Fun) | Found];
-                     _ -> Found
-                 end;
-            (_, Found) ->
-                 Found
-         end, [], Term).
-
--spec name_of(fun()) -> {atom(), arity()}.
-name_of(Fun) ->
-    {name, Name} = erlang:fun_info(Fun, name),
-    {arity, Arity} = erlang:fun_info(Fun, arity),
-    {Name, Arity}.
 
 %% Returns an element for each time that the atom stands in the code of a function.
 -spec uses([term()]) -> [applied | data].
@@ -125,12 +110,8 @@ is_applied(Register, [{Does, _, _} | Rest]) when Does =:= test_heap; Does =:= tr
 is_applied(Register, [{put_list, _, _, Target} | Rest]) ->
     Target =/= {x, Register} andalso is_applied(Register, Rest);
 is_applied(0, [Call | _]) ->
-    case Call of
-        {call_ext, _, {extfunc, Module, Function, 3}} -> lists:member({Module, Function}, ?APPLY);
-        {call_ext_only, _, {extfunc, Module, Function, 3}} ->
-            lists:member({Module, Function}, ?APPLY);
-        {call_ext_last, _, {extfunc, Module, Function, 3}, _} ->
-            lists:member({Module, Function}, ?APPLY);
+    case called(Call) of
+        {extfunc, Module, Function, 3} -> ats_try_rules:is_applying(Module, Function);
         _ -> false
     end;
 is_applied(_, _) ->
@@ -142,9 +123,9 @@ is_applied(_, _) ->
 atoms({extfunc, ets, _, _}) -> 0;
 atoms({func_info, _, _, _}) -> 0;
 atoms({literal, Literal}) ->
-    fold(fun(ets, N) -> N + 1;
-            (_, N) -> N
-         end, 0, Literal);
+    ats_try_terms:fold(fun(ets, N) -> N + 1;
+                          (_, N) -> N
+                       end, 0, Literal);
 atoms({atom, ets}) -> 1;
 atoms(Tuple) when is_tuple(Tuple) -> atoms(tuple_to_list(Tuple));
 atoms([First | Rest]) -> atoms(First) + atoms(Rest);
@@ -173,13 +154,6 @@ called(Instruction) when is_tuple(Instruction) ->
         _ -> none
     end;
 called(_) -> none.
-
-%% Goes through the parts of a term.
--spec fold(fun((term(), Acc) -> Acc), Acc, term()) -> Acc.
-fold(Fun, Acc, [First | Rest]) -> fold(Fun, fold(Fun, Acc, First), Rest);
-fold(Fun, Acc, Tuple) when is_tuple(Tuple) -> fold(Fun, Acc, tuple_to_list(Tuple));
-fold(Fun, Acc, Map) when is_map(Map) -> fold(Fun, Acc, maps:to_list(Map));
-fold(Fun, Acc, Term) -> Fun(Term, Acc).
 
 %%--------------------------------------------------------------------------------------------
 %% Changing
@@ -340,7 +314,7 @@ change_terms(<<Count:32, Terms/binary>>) ->
 -spec change_term(binary()) -> binary().
 change_term(Bytes) ->
     Term = binary_to_term(Bytes),
-    Changed = case [Fun || Fun <- funs(Term), has(Fun)] of
+    Changed = case [Fun || Fun <- ats_try_terms:funs(Term), has(Fun)] of
                   [] -> Bytes;
                   _ -> term_to_binary(rename(Term))
               end,
@@ -351,7 +325,7 @@ rename([First | Rest]) -> [rename(First) | rename(Rest)];
 rename(Tuple) when is_tuple(Tuple) -> list_to_tuple(rename(tuple_to_list(Tuple)));
 rename(Map) when is_map(Map) -> maps:from_list(rename(maps:to_list(Map)));
 rename(Fun) when is_function(Fun) ->
-    {Name, Arity} = name_of(Fun),
+    {Name, Arity} = ats_try_terms:name_of(Fun),
     case erlang:fun_info(Fun, module) =:= {module, ets} andalso has({Name, Arity}) of
         true -> fun ats:Name/Arity;
         false -> Fun
