@@ -19,6 +19,8 @@
                 %% The number of the line, which holds until the next one.
                 line = 0 :: non_neg_integer(),
                 registers = #{} :: #{term() => term()},
+                %% A place tells of the atom.
+                told = false :: boolean(),
                 found = [] :: [found()]}).
 
 -type found() :: {ats_try_lines:line() | {sought, mfa() | atom()}, {certain | if_ets, string()}}.
@@ -67,9 +69,16 @@ with_line(_, Line, _, _) ->
 %% Instructions
 %%--------------------------------------------------------------------------------------------
 
+%% The atom may be in a term that is lost from sight: it is told of where the function has it.
 -spec function([term()], #state{}) -> [found()].
 function(Instructions, State) ->
-    #state{found = Found} = lists:foldl(fun instruction/2, State, Instructions),
+    End = lists:foldl(fun instruction/2, State, Instructions),
+    #state{rules = #{stays := Stays}, told = IsTold} = End,
+    IsData = Stays andalso not IsTold andalso lists:member(ets, atoms(Instructions)),
+    #state{found = Found} = case IsData of
+                                true -> data(ets, End);
+                                false -> End
+                            end,
     Found.
 
 -spec instruction(term(), #state{}) -> #state{}.
@@ -175,7 +184,12 @@ call(Module, Name, Arity, Where, State) ->
                true -> current;
                false -> {Module, Name, Arity}
            end,
-    add(ats_try_rules:call(Module, Name, Arguments, State#state.rules), Line, State).
+    Told = told(lists:member(ets, atoms_in(Arguments)), State),
+    add(ats_try_rules:call(Module, Name, Arguments, State#state.rules), Line, Told).
+
+-spec told(boolean(), #state{}) -> #state{}.
+told(IsTold, #state{told = IsBefore} = State) ->
+    State#state{told = IsBefore orelse IsTold}.
 
 -spec arguments(arity(), #state{}) -> [term()].
 arguments(Arity, State) ->
@@ -191,7 +205,7 @@ apply_call(Arity, Where, #state{rules = Rules} = State) ->
            end,
     Arguments = arguments(Arity, State),
     add(ats_try_rules:call_in_variables(Module, Name, Arity, Rules), Line,
-        handed_on(Arguments, State)).
+        handed_on(Arguments, told(Module =:= ets, State))).
 
 %% The atom goes to another function of the module, or out of this one.
 -spec handed_on(arity() | [term()], #state{}) -> #state{}.
@@ -205,7 +219,7 @@ handed_on(Values, State) ->
 
 -spec data(atom(), #state{}) -> #state{}.
 data(Atom, State) ->
-    add(ats_try_rules:data(Atom), Atom, State).
+    add(ats_try_rules:data(Atom), Atom, told(Atom =:= ets, State)).
 
 -spec funs(term(), #state{}) -> #state{}.
 funs(Instruction, State) ->
@@ -225,6 +239,7 @@ add(Finding, Sought, #state{found = Found} = State) ->
 %% Returns the atoms of an instruction that may be a place, other than as the module of a call.
 -spec atoms(term()) -> [atom()].
 atoms({extfunc, _, _, _}) -> [];
+atoms({func_info, _, _, _}) -> [];
 atoms({atom, Atom}) -> [Atom || ats_try_rules:data(Atom) =/= none];
 atoms({literal, Literal}) -> lists:usort(atoms_in(Literal));
 atoms(Tuple) when is_tuple(Tuple) -> atoms(tuple_to_list(Tuple));

@@ -1,7 +1,7 @@
 %% @doc The report on a copy names the places that see the inside of `ets', or mean another thing.
 %%
-%% Each row is a source and the sentences about it, with the line and the function of each place. The
-%% same is said without debug information, except for lines that only that has.
+%% Each row is a source and the sentences about it, with the line and the function of each place.
+%% The sentences are the same without debug information, except for lines that only that has.
 -module(ats_places_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -130,6 +130,7 @@ atom_as_data(_) ->
         {"f(X) -> case X of\n ets -> 1;\n _ -> 2 end.", ["4 f/1 " ++ Data]},
         {"f(X) when X =:= ets -> 1.", ["3 f/1 " ++ Data]},
         {"f(X) -> #{module => ets, x => X}.", ["3 f/1 " ++ Data]},
+        {"f(X) -> #{X => {ets, X}}.", ["3 f/1 " ++ Data]},
         {"f(P) -> P ! ets, ok.", ["3 f/1 " ++ Data]},
         {"f(X) -> g(ets, X).\ng(M, X) -> {X, M}.", ["3 f/1 " ++ Data]},
         {"f(X) -> F = fun() ->\n {X, ets} end, F.", ["4 f/1 " ++ Data]},
@@ -314,7 +315,7 @@ example_of_the_page(Config) ->
     Source = "words() ->\n    lists:sum([ets:info(T, memory) || T <- ets:all()]).\n\n"
              "limit() ->\n    erlang:memory(total) > 1 bsl 30.\n\n"
              "handle_info({'ETS-TRANSFER', Table, _, _}, _) ->\n    {noreply, Table}.\n\n"
-             "remote(Node, Key) ->\n    rpc:call(Node, ets, lookup, [users, Key]).\n\n"
+             "get(Node, Key) ->\n    rpc:call(Node, ets, lookup, [users, Key]).\n\n"
              "backend() ->\n    ets.",
     Text = report(Config, "example", [{my_monitor, Source}], []),
     [_, Places] = string:split(Text, "\nPlaces"),
