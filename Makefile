@@ -17,7 +17,7 @@ SOAK_SECONDS ?= 3600
 # The revision of the last release, for `make release`; without it the latest tag.
 SINCE ?=
 
-.PHONY: help setup build shell demo precompiled test test-quick test-deep test-others check sanitize soak bench report figures functions release clean
+.PHONY: help setup build shell demo precompiled test test-quick test-deep test-others programs check sanitize soak bench report figures functions release clean
 
 ##@ To use ats
 
@@ -62,9 +62,12 @@ test-quick: setup ## Run tests of units, and a few random programs beside ets (3
 test-deep: setup ## Run models, schedules, OTP 27, crashes, timing and other long tests (25 min)
 	@./scripts/test.sh deep
 
-test-others: build ## Run suites of others on our tables (h); WHAT=otp mnesia otp27 programs openraft
+test-others: build ## Run suites of others on our tables (h); WHAT=otp mnesia otp27 servers openraft
 	@rebar3 as test compile
 	@./scripts/others/$(or $(WHAT),otp).sh $(ARGS)
+
+programs: build ## Run the tests of programs of others on our tables (1 h); ARGS=quick, pg, ...
+	@./scripts/programs.sh $(ARGS)
 
 check: setup ## Check formatting, lints, documentation, cross references, types (4 min)
 	@./scripts/check.sh

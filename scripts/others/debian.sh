@@ -62,19 +62,22 @@ END
     return $status
 }
 
-# `get_erlang_source DISTRIBUTION FOLDER PATH` unpacks a folder of the source package of Erlang.
-get_erlang_source() {
-    [ ! -d "$2" ] || return 0
+# `get_source PACKAGE DISTRIBUTION FOLDER PATH` unpacks a folder of a source package, `.` for all,
+# and writes its version into FOLDER.version.
+get_source() {
+    [ ! -d "$3" ] || return 0
     need_debian tar xz
-    [ -n "$1" ] || not_run "this is no Debian"
-    rm -rf "$dir/packages" "$2.new"
-    download_from deb-src "$1" "$dir/packages" source --download-only --tar-only erlang ||
-        not_run "the source package of Erlang of Debian ($1) cannot be downloaded"
-    mkdir "$2.new"
-    slashes=$(printf %s "$3" | tr -cd /)
-    tar -x -f "$dir"/packages/erlang_*.orig.tar.xz -C "$2.new" --no-same-owner \
-        --strip-components=$((${#slashes} + 2)) --wildcards "*/$3/*" ||
-        not_run "the source package of Erlang cannot be unpacked"
+    [ -n "$2" ] || not_run "this is no Debian"
+    rm -rf "$dir/packages" "$3.new"
+    download_from deb-src "$2" "$dir/packages" source --download-only --tar-only "$1" ||
+        not_run "the source package of $1 of Debian ($2) cannot be downloaded"
+    mkdir -p "$3.new"
+    path=${4#.}
+    slashes=$(printf %s "${path:+$path/}" | tr -cd /)
+    tar -x -f "$dir/packages/$1"_*.orig.tar.* -C "$3.new" --no-same-owner \
+        --strip-components=$((${#slashes} + 1)) --wildcards "*/${path:+$path/}*" ||
+        not_run "the source package of $1 cannot be unpacked"
+    basename "$dir/packages/$1"_*.orig.tar.* | sed 's/^[^_]*_//; s/\.orig\.tar.*//' >"$3.version"
     rm -rf "$dir/packages"
-    mv "$2.new" "$2"
+    mv "$3.new" "$3"
 }

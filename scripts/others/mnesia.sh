@@ -221,7 +221,7 @@ run() {
     wait_for_nodes
 }
 
-get_erlang_source "$debian" "$source" lib/mnesia
+get_source erlang "$debian" "$source" lib/mnesia
 [ "$mode" != tpcb ] || { compile_tpcb; exit; }
 compile_mnesia
 compile_suites

@@ -27,7 +27,7 @@ stop() {
 start_node() {
     # What the nodes that it starts get, too.
     HOME=$PWD
-    ERL_AFLAGS="-kernel inet_dist_use_interface {127,0,0,1}"
+    ERL_AFLAGS="-kernel inet_dist_use_interface {127,0,0,1} ${node_flags:-}"
     ERL_CRASH_DUMP_SECONDS=0
     export HOME ERL_AFLAGS ERL_CRASH_DUMP_SECONDS
     erl -noinput "$@" &

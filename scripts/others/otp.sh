@@ -55,7 +55,7 @@ compile_suites() {
         $replace "$folder/$suite.erl" "$suite"
     done
     erlc +no_ssa_opt +nowarn_deprecated_function +nowarn_export_all \
-        -I "$dir/source" -o "$folder" "$project/test/otp/ats_otp_cases.erl" "$folder"/*.erl \
+        -I "$dir/source" -o "$folder" "$project"/test/otp/*.erl "$folder"/*.erl \
         >"$folder/compile.log" 2>&1 || { cat "$folder/compile.log"; exit 1; }
 }
 
@@ -134,7 +134,7 @@ start() {
     cd "$project" || exit 1
 }
 
-get_erlang_source "$debian" "$dir/source" lib/stdlib/test
+get_source erlang "$debian" "$dir/source" lib/stdlib/test
 suites=$(printf '%s\n' "$@" | sed 's/:.*//' | sort -u)
 compile_suites theirs
 compile_suites ours replace

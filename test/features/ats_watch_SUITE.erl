@@ -1,7 +1,7 @@
 %% @doc Tools for watching: their data about tables in memory and on disk.
 %%
 %% `telemetry' is played by this module. `prometheus' and `observer_cli' are those that RabbitMQ of
-%% Debian carries, where it is installed or was downloaded by scripts/others/programs.sh.
+%% Debian carries, where it is installed or was downloaded by scripts/others/servers.sh.
 -module(ats_watch_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -225,7 +225,7 @@ bad_options(_) ->
 libraries(Names) ->
     Homes = ["/usr/lib/rabbitmq/lib/*/plugins",
              filename:join(ats_test_lib:project(),
-                           "_build/programs/rabbitmq-server/usr/lib/rabbitmq/lib/*/plugins")],
+                           "_build/servers/rabbitmq-server/usr/lib/rabbitmq/lib/*/plugins")],
     Found = [filelib:wildcard(filename:join([Home, Name ++ "-[0-9]*", "ebin"]))
              || Home <- Homes, Name <- Names],
     case lists:usort([filename:basename(filename:dirname(F)) || [F | _] <- Found]) of

@@ -2,7 +2,7 @@
 # Runs large programs of others on tables of ats: their compiled modules, as Debian has them,
 # changed by ats_try.
 #
-#   scripts/others/programs.sh [PROGRAM...]     rabbitmq or ejabberd; without one, both
+#   scripts/others/servers.sh [PROGRAM...]     rabbitmq or ejabberd; without one, both
 #
 # RabbitMQ declares a queue, takes MESSAGES messages (100,000 if it is not set), is restarted, and
 # delivers them. ejabberd registers two accounts, and passes messages between them. Mnesia is
@@ -11,7 +11,7 @@
 # The packages are downloaded (apt checks their signatures) and unpacked into a folder; nothing is
 # installed on this machine.
 #
-#   ATS_PROGRAMS_DIR    where they are kept; default _build/programs
+#   ATS_SERVERS_DIR     where they are kept; default _build/servers
 #
 # If it cannot be done here the last line says "NOT RUN: reason" and the status is 77.
 set -u
@@ -25,7 +25,7 @@ case $PWD in
         ATS_RELEASE=$linked/ats/_build/default/lib/ats
         ;;
 esac
-dir=${ATS_PROGRAMS_DIR:-_build/programs}
+dir=${ATS_SERVERS_DIR:-_build/servers}
 mkdir -p "$dir" && dir=$(cd "$dir" && pwd) || exit 1
 project=$PWD
 ats=${ATS_RELEASE:-$PWD/_build/default/lib/ats}
@@ -222,7 +222,7 @@ ejabberd_tables() {
 # ----- all -----
 
 [ -f "$ats/ebin/ats.app" ] || {
-    echo "programs: please run first: make build" >&2
+    echo "servers: please run first: make build" >&2
     exit 1
 }
 [ $# -gt 0 ] || set -- rabbitmq ejabberd
