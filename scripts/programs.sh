@@ -34,6 +34,7 @@ mkdir -p "$kept" && kept=$(cd "$kept" && pwd) || exit 1
 # Tests of others do not expect a space in a path: they run in a folder without one, and see all
 # else by links.
 links=$(mktemp -d) || exit 1
+trap 'rm -rf "$links"' EXIT
 ln -s "$kept" "$links/kept" && ln -s "$ats" "$links/ats" || exit 1
 dir=$links/kept
 work=$links/work
@@ -86,9 +87,9 @@ libraries() {
 
 # ----- running -----
 
-# `ats_programs FUNCTION ARGUMENT...`
+# `ats_programs FUNCTION ARGUMENT...` calls a function, without the flags of the last node.
 ats_programs() {
-    erl -noinput -pa "$links/ats/ebin" "$dir/ebin" -run ats_programs "$@"
+    ERL_AFLAGS="" erl -noinput -pa "$links/ats/ebin" "$dir/ebin" -run ats_programs "$@"
 }
 
 # `run PROGRAM theirs` or `run PROGRAM ours`
@@ -103,19 +104,31 @@ run() {
     cd "$project" || exit 1
 }
 
+# Ends processes that tests have left behind. Their command lines name a folder of this run.
+end_left() {
+    # shellcheck disable=SC2013 # a list of words
+    for process in $(grep -alF "$links/" /proc/[0-9]*/cmdline 2>/dev/null); do
+        process=${process#/proc/}
+        kill -KILL "${process%/cmdline}" 2>/dev/null
+    done
+}
+
 # `try PROGRAM SOURCES PACKAGE...`
 try() {
     program=$1
     shift
     if ! why=$(get "$@" 2>"$dir/get.log"); then
         echo "not run: $program: ${why#NOT RUN: }"
+        rm -rf "$dir/work/$program"
         return 77
     fi
     ERL_LIBS=$(libraries)
     export ERL_LIBS
     rm -rf "$work" && ats_programs prepare "$table" "$dir" "$work" "$program" || return 1
-    run "$program" theirs
-    run "$program" ours
+    for which in theirs ours; do
+        run "$program" "$which"
+        end_left
+    done
     ats_programs compare "$table" "$work" "$program"
     status=$?
     rm -rf "$dir/work/$program" && mkdir -p "$dir/work" && mv "$work" "$dir/work/$program"
@@ -129,7 +142,7 @@ page=false
 compile
 programs=$(ats_programs list "$table" "$@") || exit 1
 start_epmd
-trap 'stop; rm -rf "$links"' EXIT
+trap 'stop; end_left; rm -rf "$links"' EXIT
 failed=0
 had=0
 while read -r program sources packages; do

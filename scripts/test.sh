@@ -202,12 +202,17 @@ mnesia_stage() {
         mnesia_index_plugin_disc_test mnesia_evil_coverage_test && return "$status"
 }
 
-# A suite of Erlang/OTP itself on our tables. Its source is downloaded the first time (see the
-# script).
+# Tests of others on our tables: a suite of Erlang/OTP itself, and the tests of a few programs. The
+# sources are downloaded the first time (see the scripts).
 otp_stage() {
+    limited 600 scripts/programs.sh quick
+    other=$?
     limited 1200 scripts/others/otp.sh quick
     status=$?
     [ "$status" -ne 77 ] || echo "not run: qlc_SUITE of Erlang/OTP"
+    # One of the two may be had without the other.
+    [ "$status" -ne 77 ] || status=$other
+    [ "$other" -eq 77 ] || [ "$status" -ne 0 ] || status=$other
     return "$status"
 }
 

@@ -86,11 +86,12 @@ compile_tests(#{ct := Suites} = Row, Folder, Theirs) ->
     Data = [Entry || Suite <- Suites,
                      Entry <- filelib:wildcard(lists:concat([Suite, "_data"]), Test)],
     compile_tests(Test, [filename:join(Test, lists:concat([Suite, ".erl"])) || Suite <- Suites] ++
-                      helpers(Row, Test), Data ++ maps:get(data, Row, []), Theirs);
+                      helpers(Row, Test), Data ++ maps:get(data, Row, []),
+                  maps:get(macros, Row, []), Theirs);
 compile_tests(#{eunit := _} = Row, Folder, Theirs) ->
     Test = filename:join(Folder, "test"),
     compile_tests(Test, filelib:wildcard(filename:join(Test, "*.erl")), maps:get(data, Row, []),
-                  Theirs);
+                  [], Theirs);
 compile_tests(_, _, _) ->
     [].
 
@@ -100,15 +101,26 @@ helpers(_, Test) ->
     [File || File <- filelib:wildcard(filename:join(Test, "*.erl")),
              not lists:suffix("_SUITE.erl", File)].
 
-compile_tests(_, [], _, _) ->
+compile_tests(_, [], _, _, _) ->
     [];
-compile_tests(Test, Files, Data, Theirs) ->
+compile_tests(Test, Files, Data, Macros, Theirs) ->
     Ebin = filename:join(Theirs, "tests/ebin"),
     Folder = filename:dirname(Test),
-    %% Suites include headers of other applications that an installation does not have.
-    compile(Files, Ebin, [no_ssa_opt, {i, Test}, {i, filename:join(Folder, "src")},
-                          {i, filename:join(Folder, "include")}, {i, filename:dirname(Folder)}]),
-    [copy(filename:join(Test, Entry), filename:join(Ebin, Entry)) || Entry <- Data],
+    %% Suites include headers that an installation does not have, by the name of the application.
+    Named = filename:join(filename:dirname(Theirs), "headers"),
+    ok = filelib:ensure_path(Named),
+    ok = file:make_symlink(Folder, filename:join(Named, filename:basename(Folder))),
+    Headers = [Test, Named, filename:join(Folder, "include"), filename:join(Folder, "src") |
+               [Path || Path <- filelib:wildcard(filename:join(Folder, "src/**")),
+                        filelib:is_dir(Path)]],
+    compile(Files, Ebin, [debug_info, no_ssa_opt | [{i, Header} || Header <- Headers] ++
+                              [{d, Macro, Value} || {Macro, Value} <- Macros]]),
+    %% The debugger looks for sources beside modules.
+    [copy(filename:join(Test, Entry), filename:join(Ebin, Entry))
+     || Entry <- Data ++ [filename:basename(File) || File <- Files]],
+    %% Programs in C that suites run. Those that are libraries cannot be linked, and are not needed.
+    [os:cmd(lists:flatten(["cc -o ", filename:rootname(File), " ", File]))
+     || File <- filelib:wildcard(filename:join(Ebin, "*_data/*.c"))],
     [filename:dirname(Ebin)].
 
 %% Compiles an application with the tests that its modules have inside.

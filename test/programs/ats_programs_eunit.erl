@@ -22,14 +22,15 @@ handle_cancel(group, _, File) -> File.
 
 note(Data, Status, File) ->
     {Module, Function, _} = proplists:get_value(source, Data),
-    Name = io_lib:format("~ts:~ts:~b~ts", [Module, Function, proplists:get_value(line, Data, 0),
-                                           description(proplists:get_value(desc, Data))]),
-    ok = ats_verdicts:note(File, lists:flatten(Name), verdict(Status)),
+    Name = case proplists:get_value(desc, Data) of
+               Nothing when Nothing =:= undefined; Nothing =:= <<>>; Nothing =:= "" ->
+                   io_lib:format("~ts:~b", [Function, proplists:get_value(line, Data, 0)]);
+               Text ->
+                   Text
+           end,
+    ok = ats_verdicts:note(File, lists:flatten(io_lib:format("~ts: ~ts", [Module, Name])),
+                           verdict(Status)),
     File.
-
-description(Text) when is_binary(Text), Text =/= <<>> -> [" ", Text];
-description([_ | _] = Text) -> [" ", Text];
-description(_) -> "".
 
 verdict(ok) -> ok;
 verdict({skipped, Why}) -> {skipped, Why};
