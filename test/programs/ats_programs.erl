@@ -9,10 +9,10 @@
 %%            packages => [Package],       packages of Debian that the setup does not install
 %%            applications => [App],       compiled applications that are rewritten
 %%            modules => {App, [Module]},  modules of an application that are
-%%            compiled => [{App, Path}],   applications that are compiled with their tests, by the
-%%                                         path in all sources, and are rewritten
+%%            compiled => [{App, Path}],   applications that are compiled with the tests inside, by
+%%                                         their path in all sources, and are rewritten
+%%            beside => [Path],            others that these need, which are not rewritten
 %%            except => [Module],          modules that stay with `ets'
-%%            beside => [Path],            the same, without being rewritten
 %%            ct => [Suite],               tests: suites of common_test,
 %%            eunit => [Module],           modules with tests of EUnit, or `all',
 %%            exunit => {Folder, [File]},  or files of ExUnit, which may be patterns

@@ -87,7 +87,9 @@ compile_tests(#{ct := Suites} = Row, Folder, Theirs) ->
                      Entry <- filelib:wildcard(lists:concat([Suite, "_data"]), Test)],
     compile_tests(Test, [filename:join(Test, lists:concat([Suite, ".erl"])) || Suite <- Suites] ++
                       helpers(Row, Test), Data ++ maps:get(data, Row, []),
-                  maps:get(macros, Row, []), Theirs);
+                  [{i, code:lib_dir(App, include)} || App <- maps:get(applications, Row, [])] ++
+                      [{d, Macro, Value} || {Macro, Value} <- maps:get(macros, Row, [])],
+                  Theirs);
 compile_tests(#{eunit := _} = Row, Folder, Theirs) ->
     Test = filename:join(Folder, "test"),
     compile_tests(Test, filelib:wildcard(filename:join(Test, "*.erl")), maps:get(data, Row, []),
@@ -103,7 +105,7 @@ helpers(_, Test) ->
 
 compile_tests(_, [], _, _, _) ->
     [];
-compile_tests(Test, Files, Data, Macros, Theirs) ->
+compile_tests(Test, Files, Data, Options, Theirs) ->
     Ebin = filename:join(Theirs, "tests/ebin"),
     Folder = filename:dirname(Test),
     %% Suites include headers that an installation does not have, by the name of the application.
@@ -113,8 +115,7 @@ compile_tests(Test, Files, Data, Macros, Theirs) ->
     Headers = [Test, Named, filename:join(Folder, "include"), filename:join(Folder, "src") |
                [Path || Path <- filelib:wildcard(filename:join(Folder, "src/**")),
                         filelib:is_dir(Path)]],
-    compile(Files, Ebin, [debug_info, no_ssa_opt | [{i, Header} || Header <- Headers] ++
-                              [{d, Macro, Value} || {Macro, Value} <- Macros]]),
+    compile(Files, Ebin, [debug_info, no_ssa_opt | [{i, Header} || Header <- Headers] ++ Options]),
     %% The debugger looks for sources beside modules.
     [copy(filename:join(Test, Entry), filename:join(Ebin, Entry))
      || Entry <- Data ++ [filename:basename(File) || File <- Files]],
