@@ -89,7 +89,8 @@ libraries() {
 
 # `ats_programs FUNCTION ARGUMENT...` calls a function, without the flags of the last node.
 ats_programs() {
-    ERL_AFLAGS="" erl -noinput -pa "$links/ats/ebin" "$dir/ebin" -run ats_programs "$@"
+    ERL_AFLAGS="" ERL_CRASH_DUMP_SECONDS=0 \
+        erl -noinput -pa "$links/ats/ebin" "$dir/ebin" -run ats_programs "$@"
 }
 
 # `run PROGRAM theirs` or `run PROGRAM ours`
@@ -124,7 +125,10 @@ try() {
     fi
     ERL_LIBS=$(libraries)
     export ERL_LIBS
-    rm -rf "$work" && ats_programs prepare "$table" "$dir" "$work" "$program" || return 1
+    if ! ats_programs prepare "$table" "$dir" "$work" "$program"; then
+        echo "not ok: $program: its tests cannot be compiled"
+        return 1
+    fi
     for which in theirs ours; do
         run "$program" "$which"
         end_left

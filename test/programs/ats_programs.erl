@@ -13,7 +13,7 @@
 %%                                         their path in all sources, and are rewritten
 %%            beside => [Path],            others that these need, which are not rewritten
 %%            except => [Module],          modules that stay with `ets'
-%%            ct => [Suite],               tests: suites of common_test,
+%%            ct => [Suite],               tests: suites of common_test, or 'Suite:Case',
 %%            eunit => [Module],           modules with tests of EUnit, or `all',
 %%            exunit => {Folder, [File]},  or files of ExUnit, which may be patterns
 %%            empty => [File],             files that Debian has left out, and tests want to copy

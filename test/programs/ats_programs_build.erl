@@ -81,8 +81,9 @@ copy_scripts(Folder, Empty, Work) ->
 
 %% Compiles the suites, and modules beside them. Suites have more code than a compiler likes; to
 %% optimise it would take longer than to run it.
-compile_tests(#{ct := Suites} = Row, Folder, Theirs) ->
+compile_tests(#{ct := Chosen} = Row, Folder, Theirs) ->
     Test = filename:join(Folder, "test"),
+    Suites = lists:usort([hd(string:lexemes(atom_to_list(Suite), ":")) || Suite <- Chosen]),
     Data = [Entry || Suite <- Suites,
                      Entry <- filelib:wildcard(lists:concat([Suite, "_data"]), Test)],
     compile_tests(Test, [filename:join(Test, lists:concat([Suite, ".erl"])) || Suite <- Suites] ++
