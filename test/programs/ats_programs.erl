@@ -200,7 +200,7 @@ evidence(Work) ->
 page([Table, Dir, Page]) ->
     Rows = rows(Table),
     ok = file:write_file(Page, unicode:characters_to_binary(
-                                 [start(), [line(Dir, Row) || Row <- Rows], middle(),
+                                 [start(), [line(Dir, Row) || Row <- Rows], middle(Dir, Rows),
                                   [known(Row) || Row <- Rows], ending()])),
     halt(0).
 
@@ -209,7 +209,8 @@ start() ->
     "\n"
     "The tests that come with these programs ran twice: as they are, and with the program and its\n"
     "tests rewritten by [`ats try`](moving-from-ets.md), so that they keep their tables in `ats`.\n"
-    "Nobody changed a line of them. `scripts/programs.sh page` runs them, and writes this page.\n"
+    "Nobody changed a line of them by hand; in scripts of Elixir, `:ats.` takes the place of\n"
+    "`:ets.`. `scripts/programs.sh page` runs all, and writes this page.\n"
     "\n"
     "- *rewritten*: the number of modules that were, and of the calls of `ets` in them.\n"
     "- *both*: the tests that pass with `ets` and with `ats`.\n"
@@ -225,14 +226,20 @@ start() ->
 line(Dir, {Name, #{source := Source, about := About} = Row}) ->
     Program = io_lib:format("| `~ts`: ~ts | ~ts ~ts |",
                             [Name, About, Source, version(Dir, Source)]),
-    case file:consult(filename:join([Dir, "work", Name, "result"])) of
-        {ok, [#{passed := Passed, failed := Failed, neither := Neither, sites := Sites,
-                modules := Modules}]} ->
+    case result(Dir, Name) of
+        #{passed := Passed, failed := Failed, neither := Neither, sites := Sites,
+          modules := Modules} ->
             io_lib:format("~ts ~b, ~b | ~b | ~b | ~b | ~b |~n",
                           [Program, Modules, Sites, Passed, Failed, Neither,
                            length(maps:get(known, Row, []))]);
-        {error, enoent} ->
+        none ->
             [Program, " not run | | | | |\n"]
+    end.
+
+result(Dir, Name) ->
+    case file:consult(filename:join([Dir, "work", Name, "result"])) of
+        {ok, [Result]} -> Result;
+        {error, enoent} -> none
     end.
 
 version(Dir, Source) ->
@@ -241,10 +248,17 @@ version(Dir, Source) ->
         {error, enoent} -> ""
     end.
 
-middle() ->
-    "\nA run counts only if the rewritten modules were loaded and tables of `ats` were made.\n"
-    "\n"
-    "## Tests that are left out\n".
+middle(Dir, Rows) ->
+    Passed = [Passed || {Name, _} <- Rows, #{passed := Passed} <- [result(Dir, Name)]],
+    [io_lib:format("~nThese are ~b tests of ~b programs that pass on both. ",
+                   [lists:sum(Passed), length(Passed)]),
+     "A run counts only if the rewritten\n"
+     "modules were loaded and tables of `ats` were made.\n"
+     "\n",
+     [io_lib:format("In `~ts`, ~ts uses a table of the virtual machine, and stays with `ets`.~n~n",
+                    [Name, lists:join(", ", [io_lib:format("`~ts`", [M]) || M <- Modules])])
+      || {Name, #{except := Modules}} <- Rows],
+     "## Tests that are left out\n"].
 
 known({_, Row}) when not is_map_key(known, Row) -> "";
 known({Name, #{known := Known}}) ->
