@@ -38,6 +38,7 @@ failed() {
 run() {
     line=$(ERL_CRASH_DUMP_SECONDS=0 timeout 300 escript "$project/test/programs/load.escript" \
         "$2" "$4" "$5" "$warm" "$measure") || failed "$1 $2 on $3: $line"
+    echo "$line" | grep -Eqx '([0-9.]+ ){4}[0-9]+' || failed "$1 $2 on $3: $line"
     echo "$1 $2 $3 $line" | tee -a "$runs"
 }
 
@@ -72,7 +73,7 @@ table() {
             for (f = 1; f <= 5; f++) value[key, $3, f, n] = $(f + 3)
         }
         END {
-            print "# Whole programs on tables of ats beside the same on ets: scripts/others/load.sh."
+            print "# Whole programs on tables of ats beside the same on ets: scripts/others/load.sh"
             print "# Servers and clients share a machine of " machine "."
             print "# ratio, lowest, highest: ats over ets, of the pairs of runs."
             print "program,workload,figure,ets,ats,ratio,lowest,highest"
@@ -135,7 +136,10 @@ ejabberd() {
         # The first folders win, so copies come before what is installed here.
         export HOME="$tried" ERL_LIBS="$tried/lib:$root/usr/lib/erlang/lib"
         case $side in
-            ets) mkdir "$tried/lib" && ln -s "$root"/usr/lib/*/ejabberd-[0-9]*-[0-9]* "$tried/lib/" ;;
+            ets)
+                mkdir "$tried/lib" &&
+                    ln -s "$root"/usr/lib/*/ejabberd-[0-9]*-[0-9]* "$tried/lib/"
+                ;;
             ats) copies "$tried/lib" "$root"/usr/lib/*/ejabberd-[0-9]*-[0-9]* \
                 "$root"/usr/lib/erlang/lib/p1_*-* mnesia || failed "ejabberd is not copied" ;;
         esac

@@ -1,4 +1,5 @@
 # shellcheck shell=sh
+# shellcheck disable=SC2034,SC2154 # Names of the script that reads this file.
 # Shell functions for scripts that run RabbitMQ and ejabberd as Debian packages them. The packages
 # are downloaded (apt checks their signatures) and unpacked into a folder; nothing is installed.
 #

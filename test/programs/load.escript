@@ -20,6 +20,8 @@
                finish = fun() -> ok end :: fun(() -> term())}).
 
 main([Workload, NodeName, Port, Warm, Seconds]) ->
+    %% Reports of libraries would stand among the figures.
+    ok = logger:set_primary_config(level, critical),
     {ok, _} = net_kernel:start([list_to_atom("load" ++ os:getpid() ++ "@localhost"), shortnames]),
     Node = list_to_atom(NodeName),
     Process = erpc:call(Node, os, getpid, []),
