@@ -13,7 +13,7 @@
 #   PAIRS               pairs of runs of each workload; default 5
 #   WARM, MEASURE       seconds before and of the measurement of a run; default 3 and 15
 #   WORKLOADS           default: all of the program
-#   ATS_PROGRAMS_DIR    where the programs are kept; default _build/programs
+#   ATS_SERVERS_DIR     where the programs are kept; default _build/servers
 #
 # If it cannot be done here the last line says "NOT RUN: reason" and the status is 77.
 set -u
