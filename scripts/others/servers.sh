@@ -17,6 +17,7 @@
 set -u
 cd "$(dirname "$0")/../.."
 
+# shellcheck source=scripts/others/unpacked.sh
 . scripts/others/unpacked.sh
 messages=${MESSAGES:-100000}
 status=0
