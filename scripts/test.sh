@@ -339,7 +339,11 @@ stage() {
     counts=$(tail -n 1 "$logs/$name.read")
     case "$status $counts" in
         77\ *) counts="0 0" && grep -a '^NOT RUN: ' "$log" | tail -n 1 >>"$logs/$name.named" ;;
-        *\ 0\ 0 | [1-9]*\ 0) counts="${counts% *} 1" ;;
+        *\ 0\ 0 | [1-9]*\ 0)
+            counts="${counts% *} 1"
+            echo "failed: $name: it ended with status $status, and names no test" \
+                >>"$logs/$name.named"
+            ;;
     esac
     echo "$counts" >"$logs/$name.counts"
     count_work

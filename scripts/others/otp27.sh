@@ -167,10 +167,12 @@ check_built_here() {
     esac
 }
 
-# Compiles the application, the suites that run, and the modules that suites need.
+# Compiles the application, the suites that run, and the modules that suites need. Those that run
+# programs of others are for scripts/programs.sh, and need more of Erlang/OTP than is here.
 compile() {
     # shellcheck disable=SC2046 # A list of files, whose names have no spaces.
-    set -- $(cd "$root/ats" && find test -name '*.erl' ! -name '*_SUITE.erl'
+    set -- $(cd "$root/ats" &&
+            find test -name '*.erl' ! -name '*_SUITE.erl' ! -path 'test/programs/*'
         for suite; do (cd "$root/ats" && find test -name "$suite.erl"); done)
     inside sh -c 'cd /ats &&
         erlc -Werror -pa ebin +debug_info +warn_missing_spec +warn_export_vars -DFORCING \

@@ -195,19 +195,14 @@ line(Line) -> integer_to_list(Line).
 %% The source begins in the third line.
 compile(Source, Options) ->
     Module = list_to_atom("ats_placed_" ++ integer_to_list(erlang:unique_integer([positive]))),
-    Text = lists:flatten(io_lib:format("-file(\"~w.erl\", 1). "
-                                       "-module(~w).\n-compile(export_all).\n~ts\n", [Module,
-                                        Module, Source])),
-    {ok, Tokens, _} = erl_scan:string(Text),
-    {ok, Module, Beam} = compile:forms(parse(Tokens, []), [nowarn_export_all | Options]),
-    Beam.
+    compiled(Module, Source, Options).
 
-parse([], Forms) ->
-    lists:reverse(Forms);
-parse(Tokens, Forms) ->
-    {Form, [Dot | Rest]} = lists:splitwith(fun(Token) -> element(1, Token) =/= dot end, Tokens),
-    {ok, Parsed} = erl_parse:parse_form(Form ++ [Dot]),
-    parse(Rest, [Parsed | Forms]).
+compiled(Module, Source, Options) ->
+    Text = io_lib:format("-file(\"~w.erl\", 1). -module(~w).\n-compile(export_all).\n~ts\n",
+                         [Module, Module, Source]),
+    {ok, Module, Beam} = compile:forms(ats_test_lib:parsed(lists:flatten(Text)),
+                                       [nowarn_export_all | Options]),
+    Beam.
 
 %% ----- lines -----
 
@@ -300,10 +295,7 @@ report(Config, Name, Modules, Except) ->
     Folder = filename:join([Private, "apps", Name]),
     ok = filelib:ensure_dir(filename:join(Folder, "ebin/x")),
     [begin
-         {ok, Tokens, _} = erl_scan:string(lists:flatten(
-             io_lib:format("-file(\"~w.erl\", 1). -module(~w).\n-compile(export_all).\n~ts\n",
-                           [Module, Module, Source]))),
-         {ok, Module, Beam} = compile:forms(parse(Tokens, []), [debug_info, nowarn_export_all]),
+         Beam = compiled(Module, Source, [debug_info]),
          File = filename:join([Folder, "ebin", atom_to_list(Module) ++ ".beam"]),
          ok = file:write_file(File, Beam)
      end || {Module, Source} <- Modules],

@@ -121,15 +121,7 @@ forms(Module, Source) ->
     Text = lists:flatten(io_lib:format("-file(\"tried.erl\", 1).\n-module(~w).\n-export([run/0]).\n"
                                        "-import(ats_try_SUITE, [kind/1]).\n~s\n",
                                        [Module, Source])),
-    {ok, Tokens, _} = erl_scan:string(Text),
-    parse(Tokens, []).
-
-parse([], Forms) ->
-    lists:reverse(Forms);
-parse(Tokens, Forms) ->
-    {Form, [Dot | Rest]} = lists:splitwith(fun(Token) -> element(1, Token) =/= dot end, Tokens),
-    {ok, Parsed} = erl_parse:parse_form(Form ++ [Dot]),
-    parse(Rest, [Parsed | Forms]).
+    ats_test_lib:parsed(Text).
 
 %% Returns the module whose table it is.
 kind(Table) ->

@@ -5,7 +5,7 @@
 
 -export([attempt/1, refusal/3, parallel/1, until/2, beside/3, kill/1, ask/2, check/2]).
 -export([check_consistency/1]).
--export([median/1]).
+-export([median/1, parsed/1]).
 -export([settled_memory/0, assert_memory_returns/2, assert_memory_returns/3]).
 -export([resident_growth/1, resident_bytes/0, wait_for_cached_segments/0]).
 -export([start_vm/1, stop_vm/1, killer_of/1, load_module/2, private_table/0]).
@@ -49,6 +49,12 @@ attempt(Fun) ->
 refusal(Module, Function, Arguments) ->
     {'EXIT', {badarg, Stack}} = attempt(fun() -> apply(Module, Function, Arguments) end),
     ats_errors:format_error(badarg, Stack).
+
+%% The forms of the source of a module, which has no macros.
+-spec parsed(string()) -> [erl_parse:abstract_form()].
+parsed(Source) ->
+    {ok, Tokens, _} = erl_scan:string(Source),
+    forms(Tokens, []).
 
 %% The number in the middle; of an even count, the lower one of the two.
 -spec median([T, ...]) -> T.
@@ -394,8 +400,7 @@ killer_of(Peer) ->
 -spec load_module(module(), Functions :: iolist()) -> ok.
 load_module(Name, Functions) ->
     Header = io_lib:format("-module(~p). -compile([export_all, nowarn_export_all]). ", [Name]),
-    {ok, Tokens, _} = erl_scan:string(lists:flatten([Header, Functions])),
-    {ok, Name, Code} = compile:forms(forms(Tokens, [])),
+    {ok, Name, Code} = compile:forms(parsed(lists:flatten([Header, Functions]))),
     _ = code:purge(Name),
     {module, Name} = code:load_binary(Name, "none", Code),
     ok.
