@@ -129,14 +129,19 @@ try() {
         echo "not ok: $program: its tests cannot be compiled"
         return 1
     fi
-    for which in theirs ours; do
+    # Tests of others may fail once on a busy machine: what fails has failed twice.
+    for which in theirs ours ours; do
+        rm -rf "$work/run_$which"
         run "$program" "$which"
         end_left
+        [ "$which" = ours ] || continue
+        ats_programs compare "$table" "$work" "$program" >"$work/compared"
+        status=$?
+        [ "$status" -ne 0 ] || break
     done
-    ats_programs compare "$table" "$work" "$program"
-    status=$?
+    cat "$work/compared"
     rm -rf "$dir/work/$program" && mkdir -p "$dir/work" && mv "$work" "$dir/work/$program"
-    return $status
+    return "$status"
 }
 
 # ----- all -----
