@@ -67,12 +67,11 @@ init(Server, View, From, Description) ->
 -spec first_moment(#viewer{}, Tries :: integer()) -> #viewer{}.
 first_moment(#viewer{every = Every, numbers = Numbers} = Viewer, Tries) ->
     case renew(Viewer) of
-        #viewer{last = none} when Tries > 1 ->
+        #viewer{last = none} ->
+            _ = [exit({shutdown, too_little_memory()})
+                 || Tries =:= 1, not ats_view_list:is_filled(Numbers)],
             ok = rest(erlang:monotonic_time(millisecond) + Every),
             first_moment(Viewer, Tries - 1);
-        #viewer{last = none} ->
-            _ = [exit({shutdown, too_little_memory()}) || not ats_view_list:is_filled(Numbers)],
-            first_moment(Viewer, ?TRIES);
         Filled ->
             Filled
     end.
