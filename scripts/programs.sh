@@ -44,18 +44,6 @@ table=$project/test/programs/programs.terms
 
 # ----- what is needed -----
 
-# `get_package PACKAGE` unpacks a package.
-get_package() {
-    root=$dir/packages/$1
-    [ ! -f "$root/complete" ] || return 0
-    need_debian dpkg-deb
-    rm -rf "$root" && mkdir -p "$root"
-    (cd "$root" && apt-get -q download "$1" >&2) ||
-        not_run "the package $1 of Debian cannot be downloaded"
-    dpkg-deb -x "$root"/*.deb "$root" || not_run "the package $1 of Debian cannot be unpacked"
-    touch "$root/complete"
-}
-
 # `get SOURCES PACKAGE...` gets what a program needs. The sources have commas between them.
 get() {
     for source in $(echo "$1" | tr , ' '); do
@@ -68,7 +56,7 @@ get() {
     done
     shift
     for package; do
-        get_package "$package"
+        get_packages "$dir/packages/$package" "$package"
     done
 }
 

@@ -62,6 +62,25 @@ END
     return $status
 }
 
+# `get_packages FOLDER PACKAGE...` unpacks packages of the distribution of this machine.
+get_packages() {
+    unpacked=$1
+    shift
+    [ ! -f "$unpacked/complete" ] || return 0
+    for command in apt-get dpkg-deb; do
+        command -v "$command" >/dev/null 2>&1 || not_run "there is no $command here"
+    done
+    rm -rf "$unpacked"
+    mkdir -p "$unpacked/packages"
+    (cd "$unpacked/packages" && apt-get -q download "$@" >&2) ||
+        not_run "packages of Debian cannot be downloaded: $*"
+    for package in "$unpacked"/packages/*.deb; do
+        dpkg-deb -x "$package" "$unpacked" || not_run "$package cannot be unpacked"
+    done
+    rm -rf "$unpacked/packages"
+    touch "$unpacked/complete"
+}
+
 # `get_source PACKAGE DISTRIBUTION FOLDER PATH` unpacks a folder of a source package, `.` for all,
 # and writes its version into FOLDER.version.
 get_source() {

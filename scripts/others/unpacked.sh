@@ -27,29 +27,7 @@ ats=${ATS_RELEASE:-$PWD/_build/default/lib/ats}
     exit 1
 }
 
-not_run() {
-    echo "NOT RUN: $*"
-    exit 77
-}
-
-# `unpack FOLDER PACKAGE...`
-unpack() {
-    root=$dir/$1
-    shift
-    [ ! -f "$root/complete" ] || return 0
-    for command in apt-get dpkg-deb; do
-        command -v "$command" >/dev/null 2>&1 || not_run "there is no $command here"
-    done
-    rm -rf "$root"
-    mkdir -p "$root/packages"
-    (cd "$root/packages" && apt-get -q download "$@") ||
-        not_run "packages of Debian cannot be downloaded: $*"
-    for package in "$root"/packages/*.deb; do
-        dpkg-deb -x "$package" "$root" || not_run "$package cannot be unpacked"
-    done
-    rm -rf "$root/packages"
-    touch "$root/complete"
-}
+. scripts/others/debian.sh
 
 # `copies FOLDER APPLICATION...` changes copies; what was found goes to a file beside them.
 copies() {
@@ -69,7 +47,7 @@ port() {
 
 # Afterwards $home is its folder.
 unpack_rabbitmq() {
-    unpack rabbitmq-server rabbitmq-server erlang-os-mon erlang-eldap
+    get_packages "$dir/rabbitmq-server" rabbitmq-server erlang-os-mon erlang-eldap
     home=$(echo "$dir"/rabbitmq-server/usr/lib/rabbitmq/lib/rabbitmq_server-*)
     export ERL_LIBS="$dir/rabbitmq-server/usr/lib/erlang/lib"
 }
@@ -100,11 +78,11 @@ start_rabbitmq() {
 
 # Afterwards $root is its folder.
 unpack_ejabberd() {
-    unpack ejabberd-server ejabberd erlang-os-mon erlang-odbc erlang-base64url erlang-goldrush \
-        erlang-idna erlang-jiffy erlang-jose erlang-lager erlang-p1-acme erlang-p1-cache-tab \
-        erlang-p1-eimp erlang-p1-mqtree erlang-p1-pkix erlang-p1-stringprep erlang-p1-stun \
-        erlang-p1-tls erlang-p1-utils erlang-p1-xml erlang-p1-xmpp erlang-p1-yaml erlang-p1-yconf \
-        erlang-p1-zlib erlang-unicode-util-compat
+    get_packages "$dir/ejabberd-server" ejabberd erlang-os-mon erlang-odbc erlang-base64url \
+        erlang-goldrush erlang-idna erlang-jiffy erlang-jose erlang-lager erlang-p1-acme \
+        erlang-p1-cache-tab erlang-p1-eimp erlang-p1-mqtree erlang-p1-pkix erlang-p1-stringprep \
+        erlang-p1-stun erlang-p1-tls erlang-p1-utils erlang-p1-xml erlang-p1-xmpp erlang-p1-yaml \
+        erlang-p1-yconf erlang-p1-zlib erlang-unicode-util-compat
     root=$dir/ejabberd-server
 }
 
